@@ -199,9 +199,7 @@ class ExternalDataError(TrtplugError):
     @property
     def message(self) -> str:
         """Model, tensor, location and problem."""
-        return (
-            f"{self.path}: tensor {self.tensor!r} keeps its data in {self.location!r}: {self.problem}"
-        )
+        return f"{self.path}: tensor {self.tensor!r} keeps its data in {self.location!r}: {self.problem}"
 
     @property
     def hint(self) -> str:

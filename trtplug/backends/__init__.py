@@ -1,1 +1,1 @@
-"""backends"""
+"""The only code that talks to TensorRT; each heavy package in its one adapter."""

@@ -1,1 +1,1 @@
-"""report"""
+"""What is told of a build: data first, then one renderer a format."""

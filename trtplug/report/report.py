@@ -1,0 +1,225 @@
+"""The report as data: every engine layer, every site, totals, and what was assumed.
+
+Frozen and plain, so that one value serves the JSON document, its published schema and each
+renderer. A figure that was neither measured nor derived from a stated formula is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+SCHEMA = "trtplug.report/1"
+
+KernelStatus = Literal["chosen", "chosen_at_first_run", "unknown"]
+"""`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine first
+runs. `unknown`: the builder says nothing."""
+
+SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
+"""`native_fused`: all of the site's nodes became one layer. `unknown`: its nodes are in no layer."""
+
+Added = Literal["reformat", "cast", "copy"]
+"""What a layer that holds no ONNX node does: another layout, another type, or neither."""
+
+BoundBy = Literal["memory", "matrix", "vector"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportModel:
+    """The model that came in."""
+
+    file: str
+    """File name, without its folder."""
+    sha256: str
+    """Digest of the file, and of its external data where it has any."""
+    ir_version: int
+    opset: int
+    producer: str
+    nodes: int
+    parameters: int | None
+    """Number of weight elements."""
+    precision: str
+    """What `--precision` asked for: `keep`, `fp16` or `bf16`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportShape:
+    """One input and the sizes it may take; all three are equal where it is not dynamic."""
+
+    name: str
+    dtype: str
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportEngine:
+    """The engine file."""
+
+    file: str
+    bytes: int
+    sha256: str
+    canonical_sha256: str
+    """Digest with the counters in generated names renumbered in order of appearance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTensor:
+    """A tensor at the border of a layer."""
+
+    name: str
+    dims: tuple[int, ...]
+    """As the builder gives them; -1 is dynamic."""
+    dims_at_opt: tuple[int, ...] | None
+    """At the opt shapes; None where they could not be derived."""
+    dtype: str
+    format: str
+    bytes: int | None
+    """At the opt shapes, without padding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCandidate:
+    """A tactic that was tried for a layer."""
+
+    kernel: str
+    time_us: float | None
+    tactic_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportLayer:
+    """One layer of the engine."""
+
+    index: int
+    name: str
+    type: str
+    """The builder's word, such as `correlation` (a convolution), `kgen`, `gemm`."""
+    onnx_nodes: tuple[str, ...]
+    """Labels of the ONNX nodes in it."""
+    inputs: tuple[ReportTensor, ...]
+    constants: tuple[ReportTensor, ...]
+    outputs: tuple[ReportTensor, ...]
+    kernel: str | None
+    kernel_status: KernelStatus
+    candidates: tuple[ReportCandidate, ...]
+    """Empty where the builder tries none, or does not say."""
+    time_us: float | None
+    """Measured; None where it was not."""
+    flops: int | None
+    """Of its ONNX nodes at the opt shapes; a multiply-add counts 2."""
+    bytes: int | None
+    """Inputs, constants and outputs, each once."""
+    intensity: float | None
+    """Floating-point operations a byte."""
+    bound_us: Mapping[str, float]
+    """GPU profile -> lower bound on the time that this GPU sets (roofline); no measurement."""
+    bound_by: Mapping[str, BoundBy]
+    """GPU profile -> what sets the bound."""
+    added: Added | None
+    """Set where the builder added the layer: it holds no ONNX node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSite:
+    """A convolution with its bias and activation, and what became of it."""
+
+    conv: str
+    nodes: tuple[str, ...]
+    """Labels of all its ONNX nodes, the convolution's among them."""
+    activation: str
+    residual: str
+    kernel_shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    group: int
+    flops: int | None
+    outcome: SiteOutcome
+    layers: tuple[str, ...]
+    """Names of the engine layers its nodes fell into."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportNearMiss:
+    """A convolution that is no site."""
+
+    conv: str
+    reason: str
+    node: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTypeShare:
+    """All layers of one type together."""
+
+    type: str
+    layers: int
+    flops: int | None
+    bytes: int | None
+    bound_us: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTotals:
+    """Sums over all layers; None where a part of the sum is unknown would be misleading, see counts."""
+
+    layers: int
+    flops: int
+    bytes: int
+    layers_without_flops: int
+    layers_without_bytes: int
+    kernels_chosen: int
+    kernels_at_first_run: int
+    kernels_unknown: int
+    added_reformats: int
+    added_casts: int
+    added_copies: int
+    sites: int
+    sites_fused: int
+    near_misses: int
+    bound_us: Mapping[str, float]
+    by_type: tuple[ReportTypeShare, ...]
+    layers_by_dtype: Mapping[str, int]
+    """Type of the first output -> number of layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportGpu:
+    """A GPU that the engine serves."""
+
+    profile: str
+    gpu: str
+    sm: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that is told of one engine."""
+
+    schema: str
+    tool_version: str
+    model: ReportModel
+    target: str
+    """Such as `rtx-1.7:sm_89`."""
+    backend: str
+    backend_version: str
+    gpus: tuple[ReportGpu, ...]
+    """Those asked for by name come first; the first one is shown in tables."""
+    shapes: tuple[ReportShape, ...]
+    engine: ReportEngine
+    flags: Mapping[str, str]
+    """What the builder was told."""
+    environment: Mapping[str, str]
+    """Where it was built: Python, platform, packages; nothing that names the machine."""
+    layers: tuple[ReportLayer, ...]
+    sites: tuple[ReportSite, ...]
+    near_misses: tuple[ReportNearMiss, ...]
+    onnx_nodes: Mapping[str, str]
+    """Label of every ONNX node -> its operator; the labels are those in `layers[].onnx_nodes`."""
+    totals: ReportTotals
+    assumptions: tuple[str, ...]
+    """What the derived figures rest on, one sentence each."""
+    warnings: tuple[str, ...]
