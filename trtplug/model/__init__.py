@@ -1,1 +1,1 @@
-"""model"""
+"""What came in: the ONNX model, loaded, checked, and made ready for a builder."""

@@ -1,0 +1,141 @@
+"""What every backend is asked and what it answers; plain values that cross a process border."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Literal, Protocol
+
+from trtplug.target import Sm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend can do; callers ask this, never its name."""
+
+    sms: tuple[Sm, ...]
+    """SMs it can build for here; empty where it cannot build at all."""
+    needs_gpu: bool
+    """Whether it builds only for the GPU at hand."""
+    plugins: bool
+    timing_cache: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """What the builder is told beside model, shapes and SM; the defaults are the builder's own."""
+
+    tf32: bool = True
+    """Whether FP32 convolutions and matrix products may run in TF32 on Tensor Cores."""
+    optimization_level: int | None = None
+    """0 to 5; None is the builder's default."""
+    workspace_bytes: int | None = None
+    """Upper limit on scratch memory; None is the builder's default."""
+    weight_streaming: bool = False
+
+    def as_flags(self) -> dict[str, str]:
+        """Each option by name, as text, for reports and keys."""
+        return {f.name: _as_text(getattr(self, f.name)) for f in fields(self)}
+
+
+def _as_text(value: bool | int | None) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "default" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRange:
+    """Sizes one input may take, as the builder's optimization profile wants them."""
+
+    name: str
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRequest:
+    """One engine to build, as it crosses into the child process."""
+
+    target: str
+    sm: int
+    model: str
+    """Path of the ONNX file; external data is looked for beside it."""
+    data: str | None
+    """Path of a mended copy to read in its stead; None where the file itself will do."""
+    ranges: tuple[InputRange, ...]
+    options: BuildOptions
+    folder: str
+    """An empty folder of its own for `engine`, `layers.txt` and `build.log`."""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+def request_from_json(text: str) -> BuildRequest:
+    """The inverse of `BuildRequest.to_json`."""
+    raw = json.loads(text)
+    ranges = tuple(
+        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
+        for r in raw.pop("ranges")
+    )
+    return BuildRequest(ranges=ranges, options=BuildOptions(**raw.pop("options")), **raw)
+
+
+EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed"]
+"""`ready`: the builder is loaded. `phase`, `step`, `end`: progress. The last three end a build."""
+
+Event = Mapping[str, object]
+"""A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
+`reasons`; or what `Built` holds."""
+
+
+OutcomeStatus = Literal["built", "refused", "failed", "crashed", "timeout", "memory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one build ended; a failure is a value here, so that other targets go on."""
+
+    target: str
+    status: OutcomeStatus
+    reasons: tuple[str, ...]
+    """The builder's own errors; for a crash, the last lines of its log."""
+    how: str
+    """For a crash: signal or exit status, in words."""
+    warnings: tuple[str, ...]
+    seconds: float
+    peak_bytes: int
+    """Largest resident size of the child."""
+    builder_version: str
+    library: str
+    """File name of the builder's library, as loaded."""
+    engine_sha256: str
+    """Of the builder's buffer, before it was written."""
+    aslr_off: bool
+    """Whether address-space randomisation was off in the child."""
+
+
+class Backend(Protocol):
+    """A builder that can be asked what it can do, without being loaded.
+
+    `version` and `capabilities` never raise and load nothing heavy; a builder that is not installed
+    has version None.
+    """
+
+    name: str
+
+    def version(self) -> str | None:
+        """Full version of the installed builder, such as `1.7.1.116`."""
+
+    def capabilities(self) -> Capabilities:
+        """What it can do here."""
+
+    def child_command(self) -> tuple[str, ...]:
+        """Command line of the child process that builds."""
+
+    def how_to_get(self) -> str:
+        """What to install, or which machine to use, where it cannot build."""

@@ -1,0 +1,64 @@
+"""What a build's child process does for itself, and what its parent does before starting it.
+
+Linux only; each call says in its result whether it worked, since a sandbox may forbid it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PR_SET_PDEATHSIG = 1
+_ADDR_NO_RANDOMIZE = 0x0040000
+_QUERY = 0xFFFFFFFF
+
+PARENT_VARIABLE = "TRTPLUG_PARENT"
+"""Set by the parent to its process number."""
+
+
+def die_with_parent() -> None:
+    """Has the kernel kill this process when the one that started it ends, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have died before the call above: nobody would tell us any more.
+    if str(os.getppid()) != os.environ.get(PARENT_VARIABLE, str(os.getppid())):
+        os._exit(1)
+
+
+def take_stdout() -> int:
+    """Moves stdout to a descriptor that native code does not know: nothing else writes there."""
+    channel = os.dup(1)
+    os.set_inheritable(channel, False)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    return channel
+
+
+@contextlib.contextmanager
+def without_aslr() -> Iterator[None]:
+    """Children started inside have address-space randomisation off, where that is allowed.
+
+    The setting belongs to the calling thread and passes to what it starts (personality(2)).
+    """
+    libc = ctypes.CDLL(None)
+    before = libc.personality(ctypes.c_ulong(_QUERY))
+    if before == -1:
+        yield
+        return
+    libc.personality(ctypes.c_ulong(before | _ADDR_NO_RANDOMIZE))
+    try:
+        yield
+    finally:
+        libc.personality(ctypes.c_ulong(before))
+
+
+def aslr_is_off() -> bool:
+    """Whether this process runs without address-space randomisation."""
+    now: int = ctypes.CDLL(None).personality(ctypes.c_ulong(_QUERY))
+    return now != -1 and bool(now & _ADDR_NO_RANDOMIZE)

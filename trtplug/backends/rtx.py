@@ -1,0 +1,43 @@
+"""TensorRT-RTX as a backend, seen from the parent: what it can do, without loading it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+
+from trtplug.backends.backend import Capabilities
+from trtplug.target import Sm
+
+_PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
+
+_SMS = (75, 80, 86, 89, 120, 121)
+"""`ComputeCapability` of 1.7; a test holds it against the bindings."""
+
+
+def _distributions() -> list[importlib.metadata.Distribution]:
+    found = (importlib.metadata.distributions(name=p) for p in _PACKAGES)
+    return [d for group in found for d in group]
+
+
+class RtxBackend:
+    """Builds ahead of time for named SMs on a machine with no GPU; knows no plugins."""
+
+    name = "rtx"
+
+    def version(self) -> str | None:
+        """Version of the installed package, which is that of the library inside it."""
+        installed = {d.name.lower(): d.version for d in _distributions()}
+        return next((installed[p] for p in _PACKAGES if p in installed), None)
+
+    def capabilities(self) -> Capabilities:
+        """All SMs that RTX knows, where it is installed."""
+        sms = tuple(Sm(n) for n in _SMS) if self.version() else ()
+        return Capabilities(sms=sms, needs_gpu=False, plugins=False, timing_cache=False)
+
+    def child_command(self) -> tuple[str, ...]:
+        """This interpreter, running the adapter."""
+        return (sys.executable, "-m", "trtplug.backends.rtx_build")
+
+    def how_to_get(self) -> str:
+        """The package."""
+        return "pip install tensorrt-rtx-cu13 (Linux x86-64, no GPU needed)"

@@ -1,0 +1,239 @@
+"""Child processes that build: started, watched, and never left behind.
+
+One thread, one loop: it reads the children's events, holds them to time and memory limits, and
+turns every end, a crash too, into an Outcome.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from trtplug.backends.backend import BuildRequest, Event, Outcome, OutcomeStatus
+from trtplug.backends.child import PARENT_VARIABLE, without_aslr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+_TICK_S = 0.05
+"""How often limits are checked."""
+
+_LAST_LINES = 12
+_TAIL_BYTES = 1 << 14
+
+_PASSED_ON = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "LANG")
+"""The child's environment is fixed but for these: nothing else that is set can reach an engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits on one build."""
+
+    timeout_s: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Child:
+    process: subprocess.Popen[bytes]
+    request: BuildRequest | None = None
+    started: float = 0.0
+    buffer: bytearray = field(default_factory=bytearray)
+    end: dict[str, Any] | None = None
+    stopped_for: OutcomeStatus | None = None
+    peak_bytes: int = 0
+
+
+class Children:
+    """Runs builds in child processes, at most `jobs` at once; on exit none is left.
+
+    Not thread-safe: the kernel ties the children's lives to the thread that starts them.
+    """
+
+    def __init__(self, command: tuple[str, ...], jobs: int, limits: Limits) -> None:
+        self._command = command
+        self._jobs = jobs
+        self._limits = limits
+        self._idle: list[_Child] = []
+        self._busy: list[_Child] = []
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for child in (*self._idle, *self._busy):
+            _kill(child)
+
+    def warm(self, count: int) -> None:
+        """Starts children ahead of their requests, so that the library loads meanwhile."""
+        for _ in range(min(count, self._jobs)):
+            self._idle.append(self._start())
+
+    def run(
+        self, requests: Iterable[BuildRequest], on_event: Callable[[str, Event], None]
+    ) -> Iterator[Outcome]:
+        """Outcomes in the order in which builds end; `on_event` hears of progress, by target."""
+        waiting = list(requests)
+        with selectors.DefaultSelector() as selector:
+            while waiting or self._busy:
+                while waiting and len(self._busy) < self._jobs:
+                    child = self._give(waiting.pop(0))
+                    selector.register(_stdout(child), selectors.EVENT_READ, child)
+                for key, _ in selector.select(_TICK_S):
+                    child = cast(_Child, key.data)
+                    if not self._read(child, on_event):
+                        selector.unregister(key.fileobj)
+                        self._busy.remove(child)
+                        yield _outcome(child)
+                self._hold_to_limits()
+
+    def _start(self) -> _Child:
+        environ = {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
+        fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", PARENT_VARIABLE: str(os.getpid())}
+        with without_aslr():
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**environ, **fixed},
+                cwd="/",
+                start_new_session=True,
+            )
+        return _Child(process=process)
+
+    def _give(self, request: BuildRequest) -> _Child:
+        child = self._idle.pop() if self._idle else self._start()
+        child.request = request
+        child.started = time.monotonic()
+        # A child that is dead already shows at its stdout; the broken pipe says nothing more.
+        with contextlib.suppress(BrokenPipeError):
+            stdin = child.process.stdin
+            assert stdin is not None
+            stdin.write(request.to_json().encode() + b"\n")
+            stdin.flush()
+        self._busy.append(child)
+        return child
+
+    def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
+        """Reads what there is; False at the end of the child."""
+        assert child.request is not None
+        chunk = os.read(_stdout(child), 1 << 16)
+        child.buffer += chunk
+        *lines, rest = child.buffer.split(b"\n")
+        child.buffer = bytearray(rest)
+        for line in lines:
+            event = json.loads(line)
+            if event["event"] in ("built", "refused", "failed"):
+                child.end = event
+            else:
+                on_event(child.request.target, event)
+        return bool(chunk)
+
+    def _hold_to_limits(self) -> None:
+        for child in self._busy:
+            resident = _resident_bytes(child.process.pid)
+            child.peak_bytes = max(child.peak_bytes, resident)
+            limit = self._limits.memory_bytes
+            if limit is not None and resident > limit:
+                child.stopped_for = child.stopped_for or "memory"
+                _kill(child)
+            over = self._limits.timeout_s
+            if over is not None and time.monotonic() - child.started > over:
+                child.stopped_for = child.stopped_for or "timeout"
+                _kill(child)
+
+
+def _stdout(child: _Child) -> int:
+    assert child.process.stdout is not None
+    return child.process.stdout.fileno()
+
+
+def _kill(child: _Child) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        child.process.kill()
+    child.process.wait()
+    with contextlib.suppress(OSError):
+        if child.process.stdin is not None:
+            child.process.stdin.close()
+
+
+def _resident_bytes(pid: int) -> int:
+    """Resident size of a process; 0 where it has ended. Source: proc_pid_statm(5), field 2."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
+
+def _outcome(child: _Child) -> Outcome:
+    assert child.request is not None
+    returncode = child.process.wait()
+    assert child.process.stdout is not None
+    child.process.stdout.close()
+    if child.process.stdin is not None:
+        with contextlib.suppress(OSError):
+            child.process.stdin.close()
+    end = child.end if child.stopped_for is None else None
+    status, how, reasons = _ending(child, end, returncode)
+    facts = end or {}
+    return Outcome(
+        target=child.request.target,
+        status=status,
+        reasons=reasons,
+        how=how,
+        warnings=tuple(facts.get("warnings", ())),
+        seconds=time.monotonic() - child.started,
+        peak_bytes=max(child.peak_bytes, int(facts.get("peak_bytes", 0))),
+        builder_version=str(facts.get("builder_version", "")),
+        library=str(facts.get("library", "")),
+        engine_sha256=str(facts.get("engine_sha256", "")),
+        aslr_off=bool(facts.get("aslr_off", False)),
+    )
+
+
+def _ending(
+    child: _Child, end: dict[str, Any] | None, returncode: int
+) -> tuple[OutcomeStatus, str, tuple[str, ...]]:
+    """Status, how it died in words, and reasons."""
+    if end is not None:
+        return end["event"], "", tuple(end.get("reasons", ()))
+    if child.stopped_for is not None:
+        return child.stopped_for, "", ()
+    assert child.request is not None
+    lines = last_lines(Path(child.request.folder) / "build.log")
+    if returncode == -signal.SIGKILL:
+        # Nobody here killed it: on Linux that is most often the out-of-memory killer.
+        return "memory", "killed", lines
+    how = (
+        f"signal {signal.Signals(-returncode).name}"
+        if returncode < 0
+        else f"exit status {returncode}"
+    )
+    return "crashed", how, lines
+
+
+def last_lines(log: Path) -> tuple[str, ...]:
+    """The last lines of a build log; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(text.splitlines()[-_LAST_LINES:])

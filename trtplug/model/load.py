@@ -1,0 +1,158 @@
+"""An ONNX file as a Model: parsed, digested, its external data checked but never read in.
+
+Model files are untrusted. What is refused here is refused by name, before any builder starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
+from trtplug.errors import FileUnreadableError, ModelInvalidError
+from trtplug.model.external import ExternalFile, check_external_data
+from trtplug.tensor import Dim, TensorSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST_PROTOBUF = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """An ONNX model as it came in; `proto` is shared and must not be changed."""
+
+    path: Path
+    sha256: str
+    """Of the file's bytes; with external data, of the file's digest and those of the data files."""
+    proto: ModelProto
+    """Without external data."""
+    inputs: tuple[TensorSpec, ...]
+    """What the user feeds: inputs that no initializer gives a value."""
+    outputs: tuple[TensorSpec, ...]
+    opset: int
+    """Version of the standard operator set."""
+    ir_version: int
+    external: tuple[ExternalFile, ...]
+
+
+def load_model(path: Path) -> Model:
+    """Reads and checks an ONNX file.
+
+    Raises:
+        FileUnreadableError: no such file, a folder, no permission.
+        ModelInvalidError: not ONNX, empty, truncated, or without what every model has.
+        ExternalDataError: external data missing, too short, or outside the model's folder.
+    """
+    data = read_bytes(path)
+    proto = _parse(data, path)
+    external = check_external_data(proto, path)
+    opset = _opset(proto, path)
+    initialized = {t.name for t in proto.graph.initializer}
+    initialized |= {t.values.name for t in proto.graph.sparse_initializer}
+    inputs = [v for v in proto.graph.input if v.name not in initialized]
+    return Model(
+        path=path,
+        sha256=_digest(data, external),
+        proto=proto,
+        inputs=tuple(_spec(v, path) for v in inputs),
+        outputs=tuple(_spec(v, path) for v in proto.graph.output),
+        opset=opset,
+        ir_version=proto.ir_version,
+        external=external,
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a file.
+
+    Raises:
+        FileUnreadableError: it cannot be read; the system's reason is kept.
+    """
+    if path.is_dir():
+        raise FileUnreadableError(path=str(path), problem="it is a folder")
+    try:
+        if path.exists() and not path.is_file():
+            raise FileUnreadableError(path=str(path), problem="it is no regular file")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise FileUnreadableError(path=str(path), problem=problem.lower()) from error
+
+
+def _parse(data: bytes, path: Path) -> ModelProto:
+    if not data:
+        raise ModelInvalidError(path=str(path), problem="the file is empty")
+    if len(data) > _LARGEST_PROTOBUF:
+        raise ModelInvalidError(
+            path=str(path),
+            problem=f"{len(data)} bytes; protobuf ends at 2 GiB",
+            advice="save the model with external data",
+        )
+    try:
+        proto = ModelProto.FromString(data)
+    except DecodeError as error:
+        advice = "the file is truncated, damaged, or of another kind; export it again"
+        raise ModelInvalidError(
+            path=str(path), problem="it is not an ONNX protobuf", advice=advice
+        ) from error
+    if not proto.HasField("graph") or not proto.graph.output:
+        problem = "it holds no graph" if not proto.HasField("graph") else "its graph has no outputs"
+        raise ModelInvalidError(path=str(path), problem=problem, advice="export the model again")
+    return proto
+
+
+def _opset(proto: ModelProto, path: Path) -> int:
+    for entry in proto.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            return entry.version
+    if proto.ir_version < 3:  # IR 3 (2017) brought opset_import; before it there was opset 1 alone.
+        return 1
+    raise ModelInvalidError(
+        path=str(path),
+        problem="opset_import does not name the standard operator set",
+        advice="export the model again with a current exporter",
+    )
+
+
+def _digest(data: bytes, external: tuple[ExternalFile, ...]) -> str:
+    own = hashlib.sha256(data).hexdigest()
+    if not external:
+        return own
+    parts = [own, *(f"{f.location}\0{f.sha256}" for f in external)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _spec(value: ValueInfoProto, path: Path) -> TensorSpec:
+    kind = value.type.WhichOneof("value")
+    if kind not in (None, "tensor_type"):
+        raise ModelInvalidError(
+            path=str(path),
+            problem=f"{value.name!r} is a {str(kind).removesuffix('_type')}, not a tensor",
+            advice="TensorRT takes and gives tensors only",
+        )
+    tensor = value.type.tensor_type
+    return TensorSpec(
+        name=value.name,
+        dtype=dtype_name(tensor.elem_type),
+        shape=tuple(
+            _dim(d.WhichOneof("value"), d.dim_value, d.dim_param) for d in tensor.shape.dim
+        ),
+    )
+
+
+def _dim(kind: str | None, size: int, name: str) -> Dim:
+    # Exporters write 0 and -1 for "dynamic" in dim_value; neither is a size of a real axis here.
+    if kind == "dim_value" and size > 0:
+        return size
+    return name if kind == "dim_param" and name else None
+
+
+def dtype_name(elem_type: int) -> str:
+    """ONNX's name of an element type in lower case; `undefined` for a number it does not know."""
+    known = TensorProto.DataType.values()
+    return TensorProto.DataType.Name(elem_type).lower() if elem_type in known else "undefined"
