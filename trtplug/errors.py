@@ -199,7 +199,8 @@ class ExternalDataError(TrtplugError):
     @property
     def message(self) -> str:
         """Model, tensor, location and problem."""
-        return f"{self.path}: tensor {self.tensor!r} keeps its data in {self.location!r}: {self.problem}"
+        where = f"tensor {self.tensor!r} keeps its data in {self.location!r}"
+        return f"{self.path}: {where}: {self.problem}"
 
     @property
     def hint(self) -> str:
@@ -245,7 +246,8 @@ class ProfileInvalidError(TrtplugError):
     """A GPU profile that breaks its schema."""
 
     code: ClassVar[str] = "profile-invalid"
-    exit_status: ClassVar[int] = FAULT
+    # Those that ship are read by a test, so a broken one is the user's own.
+    exit_status: ClassVar[int] = BAD_INPUT
     path: str
     problem: str
 
@@ -253,6 +255,11 @@ class ProfileInvalidError(TrtplugError):
     def message(self) -> str:
         """Path and problem."""
         return f"profile {self.path}: {self.problem}"
+
+    @property
+    def hint(self) -> str:
+        """Where the schema is described."""
+        return "profiles/README.md lists the fields; TRTPLUG_PROFILES names the folder of your own"
 
 
 # --- output ----------------------------------------------------------------------------------
@@ -425,7 +432,8 @@ class BuilderCrashedError(TrtplugError):
     def message(self) -> str:
         """How it died, and its last words."""
         lines = "\n".join(f"  {r}" for r in self.last_lines)
-        return f"the builder crashed while building for {self.target} ({self.how}); its last lines:\n{lines}"
+        what = f"the builder crashed while building for {self.target} ({self.how})"
+        return f"{what}; its last lines:\n{lines}"
 
     @property
     def hint(self) -> str:
@@ -445,7 +453,8 @@ class BuildTimeoutError(TrtplugError):
     @property
     def message(self) -> str:
         """Target and limit."""
-        return f"the build for {self.target} passed its time limit of {self.limit_s:g} s and was stopped"
+        limit = f"its time limit of {self.limit_s:g} s"
+        return f"the build for {self.target} passed {limit} and was stopped"
 
     @property
     def hint(self) -> str:
@@ -467,10 +476,11 @@ class BuildMemoryError(TrtplugError):
     def message(self) -> str:
         """Target, peak and limit."""
         peak = f"{self.peak_bytes / 2**20:.0f} MiB"
+        what = f"the build for {self.target}"
         if self.limit_bytes is None:
-            return f"the build for {self.target} was killed by the system at {peak}: out of host memory, most likely"
+            return f"{what} was killed from outside at {peak}: out of host memory, most likely"
         limit = f"{self.limit_bytes / 2**20:.0f} MiB"
-        return f"the build for {self.target} passed its memory limit of {limit} (it held {peak}) and was stopped"
+        return f"{what} passed its memory limit of {limit} (it held {peak}) and was stopped"
 
     @property
     def hint(self) -> str:

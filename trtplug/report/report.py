@@ -13,11 +13,11 @@ from typing import Literal
 SCHEMA = "trtplug.report/1"
 
 KernelStatus = Literal["chosen", "chosen_at_first_run", "unknown"]
-"""`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine first
-runs. `unknown`: the builder says nothing."""
+"""`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine
+first runs. `unknown`: the builder says nothing."""
 
 SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
-"""`native_fused`: all of the site's nodes became one layer. `unknown`: its nodes are in no layer."""
+"""`native_fused`: all of the site's nodes became one layer. `unknown`: they are in no layer."""
 
 Added = Literal["reformat", "cast", "copy"]
 """What a layer that holds no ONNX node does: another layout, another type, or neither."""
@@ -164,7 +164,7 @@ class ReportTypeShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTotals:
-    """Sums over all layers; None where a part of the sum is unknown would be misleading, see counts."""
+    """Sums over the layers whose figures are known; the counts say how many are not."""
 
     layers: int
     flops: int
