@@ -127,8 +127,7 @@ def nearest_names(name: str, profiles: tuple[GpuProfile, ...], n: int = 3) -> tu
 
     meant = {_key(spelt): p.name for p in profiles for spelt in _names(p)}
     meant |= {_key(str(p.sm)): str(p.sm) for p in profiles}
-    # 64 characters: longer than any name, and difflib is quadratic.
-    alike = difflib.get_close_matches(_key(name[:64]), meant, n=len(meant) or 1, cutoff=0.5)
+    alike = difflib.get_close_matches(_key(name), meant, n=len(meant) or 1, cutoff=0.5)
     return tuple(dict.fromkeys(meant[key] for key in alike))[:n]
 
 
