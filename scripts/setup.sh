@@ -135,7 +135,7 @@ _set_up_locked() {
 }
 
 pip_install() {
-  "$VENV/bin/python" -m pip --disable-pip-version-check install --quiet --no-input "$@" 9<&- ||
+  "$VENV/bin/python" -m pip --disable-pip-version-check install -qq --no-input "$@" 9<&- ||
     lacking "pip could not install: $*" \
       "Its message is above. It needs the Python package index (or a mirror set in pip's configuration)" \
       "and about 2 GB of free disk space. Call this script again when that is mended."

@@ -13,14 +13,22 @@ import pytest
 REPO = Path(__file__).resolve().parent.parent
 
 
-def pip(*argv):
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, argv)]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=240)
+# One worker builds the wheel for all of these tests.
+pytestmark = pytest.mark.xdist_group("packaging")
+
+
+def python_module(*argv, cwd="/"):
+    command = [sys.executable, "-m", *map(str, argv)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def pip(command, *argv):
+    python_module("pip", "--disable-pip-version-check", command, "--no-deps", "--no-index", *argv)
+
+
 def build_wheel(source, folder):
-    pip("wheel", "--no-deps", "--quiet", "--wheel-dir", folder, source)
+    pip("wheel", "--no-build-isolation", "--wheel-dir", folder, source)
     (wheel,) = folder.glob("trtplug-*.whl")
     return wheel
 
@@ -34,7 +42,7 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """A folder, with a space in its name, that holds the wheel's contents and nothing else."""
     folder = tmp_path_factory.mktemp("installed here") / "site packages"
-    pip("install", "--no-deps", "--quiet", "--target", folder, wheel)
+    pip("install", "--target", folder, wheel)
     return folder
 
 
@@ -81,8 +89,10 @@ def test_it_is_the_installed_copy_that_runs(run, installed):
 
 
 def test_the_installed_copy_finds_what_it_ships(run, installed):
-    program = "from trtplug.resources import resource_folder as f; print(f('profiles')); print(f('plugins'))"
-    folders = [Path(line) for line in run("-c", program).stdout.splitlines()]
+    program = "from trtplug.resources import resource_folder as f; print(f('{}'))"
+    folders = [
+        Path(run("-c", program.format(name)).stdout.strip()) for name in ("profiles", "plugins")
+    ]
     assert folders == [installed / "trtplug" / "_resources" / n for n in ("profiles", "plugins")]
 
 
@@ -108,8 +118,8 @@ def test_targets_lists_every_profile(run):
 
 
 def test_the_sdist_gives_the_same_wheel(wheel, tmp_path):
-    pip("download", "--no-deps", "--no-binary=:all:", "--quiet", "--dest", tmp_path, REPO)
-    (sdist,) = tmp_path.glob("trtplug-*")
+    python_module("hatchling", "build", "--target", "sdist", "--directory", tmp_path, cwd=REPO)
+    (sdist,) = tmp_path.glob("trtplug-*.tar.gz")
     again = build_wheel(sdist, tmp_path / "wheel")
 
     def contents(path):
