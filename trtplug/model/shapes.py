@@ -1,0 +1,258 @@
+"""The size and type of every tensor of a model at given input sizes.
+
+ONNX's own shape inference does the work, on a copy that holds no weights: large tensors become
+inputs of the same size, so that nothing big is ever serialized, and the model itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
+from onnx.shape_inference import InferenceError
+
+from trtplug.errors import NodeInvalidError, ShapeError
+from trtplug.model.graph import subgraphs_of
+from trtplug.model.load import dtype_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trtplug.model.load import Model
+    from trtplug.tensor import Sizes
+
+LARGEST_KEPT_BYTES = 1024
+"""Tensors up to this size stay in the copy: shapes, axes, scales, whose values inference needs."""
+
+_BITS = {
+    "bool": 8, "uint8": 8, "int8": 8, "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16,
+    "uint32": 32, "int32": 32, "float": 32, "uint64": 64, "int64": 64, "double": 64,
+    "complex64": 64, "complex128": 128, "uint4": 4, "int4": 4, "float4e2m1": 4,
+    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeTable:
+    """Sizes and types by tensor name; subgraphs' tensors are in it too."""
+
+    _dims: Mapping[str, Sizes]
+    _dtypes: Mapping[str, str]
+
+    def dims(self, name: str) -> Sizes | None:
+        """Size of each axis; None where inference could not tell all of them."""
+        return self._dims.get(name)
+
+    def dtype(self, name: str) -> str | None:
+        """ONNX's name of the element type in lower case, such as `float`."""
+        return self._dtypes.get(name)
+
+    def elements(self, name: str) -> int | None:
+        """Number of elements."""
+        dims = self._dims.get(name)
+        return None if dims is None else math.prod(dims)
+
+    def bytes(self, name: str) -> int | None:
+        """Size in memory, without padding."""
+        elements, bits = self.elements(name), _BITS.get(self._dtypes.get(name, ""))
+        return None if elements is None or bits is None else -(-elements * bits // 8)
+
+
+def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:
+    """Sizes and types of all tensors, where the inputs have the given sizes.
+
+    Args:
+        model: never changed.
+        sizes: input name -> sizes; inputs that are left out keep what the file says.
+
+    Raises:
+        NodeInvalidError: an operator's inputs contradict each other at these sizes.
+        ShapeError: a tensor would have a negative size, or a convolution or pooling none at all.
+    """
+    stripped, bulk = strip_weights(model.proto)
+    for value in stripped.graph.input:
+        if value.name in sizes:
+            _set_dims(value.type.tensor_type, sizes[value.name])
+    for value in stripped.graph.output:
+        # What a file claims of its outputs need not hold at these sizes; inference says it anew.
+        value.type.tensor_type.ClearField("shape")
+    claimed = list(model.proto.graph.value_info)
+    inferred = _infer(stripped, model)
+    dims: dict[str, Sizes] = {}
+    dtypes: dict[str, str] = {}
+    for graph in _graphs(inferred.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            _record(value, dims, dtypes)
+    for tensor in bulk:
+        dims[tensor.name] = tuple(tensor.dims)
+        dtypes[tensor.name] = dtype_name(tensor.data_type)
+    _refuse_empty(model, inferred, dims)
+    for value in claimed:
+        if value.name not in dims:
+            _record(value, dims, dtypes)
+    return ShapeTable(_dims=dims, _dtypes=dtypes)
+
+
+def strip_weights(proto: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
+    """A copy of a model in which every large tensor is an input; and headers of all its tensors.
+
+    The headers have name, type and dimensions of each initializer and constant, and no data.
+    """
+    stripped = ModelProto(ir_version=max(proto.ir_version, 4), producer_name=proto.producer_name)
+    stripped.opset_import.extend(proto.opset_import)
+    stripped.functions.extend(proto.functions)
+    headers: list[TensorProto] = []
+    _strip_graph(proto.graph, stripped.graph, headers, {})
+    return stripped, headers
+
+
+def _strip_graph(
+    source: GraphProto, target: GraphProto, headers: list[TensorProto], lifted: dict[str, bool]
+) -> None:
+    target.name = source.name or "graph"
+    initialized = {t.name for t in source.initializer}
+    target.input.extend(v for v in source.input if v.name not in initialized)
+    target.output.extend(source.output)
+    target.sparse_initializer.extend(source.sparse_initializer)
+    for tensor in source.initializer:
+        _strip_tensor(tensor, tensor.name, target, headers)
+    for node in source.node:
+        tensor = _constant_tensor(node)
+        if tensor is not None and _is_large(tensor):
+            _strip_tensor(tensor, node.output[0], target, headers)
+        elif next(subgraphs_of(node), None) is not None:
+            target.node.append(_strip_node(node, headers, lifted))
+        else:
+            target.node.append(node)
+
+
+def _strip_node(node: NodeProto, headers: list[TensorProto], lifted: dict[str, bool]) -> NodeProto:
+    copy = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name)
+    copy.input.extend(node.input)
+    copy.output.extend(node.output)
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            new = copy.attribute.add(name=attribute.name, type=AttributeProto.GRAPH)
+            _strip_graph_inside(attribute.g, new.g, headers)
+        else:
+            copy.attribute.append(attribute)
+    return copy
+
+
+def _strip_graph_inside(source: GraphProto, target: GraphProto, headers: list[TensorProto]) -> None:
+    """A subgraph keeps its interface; its large tensors become ConstantOfShape-free declarations."""
+    target.CopyFrom(source)
+    headers.extend(_header(t, t.name) for t in source.initializer)
+
+
+def _constant_tensor(node: NodeProto) -> TensorProto | None:
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or not node.output:
+        return None
+    return next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+
+
+def _is_large(tensor: TensorProto) -> bool:
+    external = tensor.data_location == TensorProto.EXTERNAL
+    return external or math.prod(tensor.dims) > LARGEST_KEPT_BYTES // 8
+
+
+def _strip_tensor(
+    tensor: TensorProto, name: str, target: GraphProto, headers: list[TensorProto]
+) -> None:
+    headers.append(_header(tensor, name))
+    if not _is_large(tensor):
+        kept = target.initializer.add()
+        kept.CopyFrom(tensor)
+        kept.name = name
+        return
+    value = target.input.add(name=name)
+    value.type.tensor_type.elem_type = tensor.data_type
+    _set_dims(value.type.tensor_type, tuple(tensor.dims))
+
+
+def _header(tensor: TensorProto, name: str) -> TensorProto:
+    return TensorProto(name=name, data_type=tensor.data_type, dims=tensor.dims)
+
+
+def _set_dims(tensor_type: onnx.TypeProto.Tensor, sizes: Sizes) -> None:
+    del tensor_type.shape.dim[:]
+    tensor_type.shape.SetInParent()
+    for size in sizes:
+        tensor_type.shape.dim.add(dim_value=size)
+
+
+def _infer(stripped: ModelProto, model: Model) -> ModelProto:
+    """Strict first, so that contradictions show; where strictness fails for less, without it."""
+    try:
+        return shape_inference.infer_shapes(stripped, strict_mode=True, data_prop=True)
+    except InferenceError as error:
+        _raise_if_proof(str(error), model)
+    except (RuntimeError, ValueError, IndexError):
+        pass
+    try:
+        return shape_inference.infer_shapes(stripped, strict_mode=False, data_prop=True)
+    except (RuntimeError, ValueError, IndexError):
+        # A model that inference cannot take at all: nothing is known but what it says itself.
+        return stripped
+
+
+_PROOFS = re.compile(
+    r"Incompatible dimensions|Dimension mismatch|Mismatch between number of|"
+    r"Can't merge shape|incompatible with|does not match|should be equal|must be equal",
+    re.IGNORECASE,
+)
+_WHERE = re.compile(r"\(op_type:([^,)]*)(?:, node name: ([^)]*))?\):")
+
+
+def _raise_if_proof(text: str, model: Model) -> None:
+    """Turns inference's complaint into an error of ours, where it says that sizes contradict."""
+    for line in text.splitlines():
+        if not _PROOFS.search(line):
+            continue
+        where = _WHERE.search(line)
+        problem = line[where.end() :].strip() if where else line.strip()
+        raise NodeInvalidError(
+            path=str(model.path),
+            node=(where and where[2]) or "(unnamed)",
+            op_type=(where and where[1]) or "unknown",
+            problem=re.sub(r"^\[\w+\]\s*", "", problem),
+        )
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for node in graph.node:
+        for below in subgraphs_of(node):
+            yield from _graphs(below)
+
+
+def _record(value: onnx.ValueInfoProto, dims: dict[str, Sizes], dtypes: dict[str, str]) -> None:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        return
+    if tensor.elem_type:
+        dtypes[value.name] = dtype_name(tensor.elem_type)
+    if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
+        dims[value.name] = tuple(d.dim_value for d in tensor.shape.dim)
+
+
+_WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+
+
+def _refuse_empty(model: Model, inferred: ModelProto, dims: Mapping[str, Sizes]) -> None:
+    problems = []
+    for node in inferred.graph.node:
+        for name in node.output:
+            found = dims.get(name, ())
+            empty = node.op_type in _WINDOWED and min(dims.get(node.input[0], (0,)), default=0) > 0
+            if any(n < 0 for n in found) or (empty and 0 in found):
+                problems.append(
+                    f"node {node.name or name!r} ({node.op_type}) would give {list(found)}: "
+                    "the input is smaller than its window"
+                )
+    if problems:
+        raise ShapeError(model=str(model.path), problems=tuple(problems[:5]))

@@ -1,0 +1,86 @@
+"""Every convolution of a model, as a site or as a near miss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trtplug.model.graph import Graph, index_graph
+from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
+from trtplug.rewrite.scope import Scope
+from trtplug.rewrite.site import NearMiss, NearMissReason, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trtplug.model.load import Model
+
+FIRST_IR_WITH_OVERRIDES = 4
+"""Before it every initializer had to be a graph input, so being one says nothing."""
+
+
+def find_sites(
+    model: Model, *, fold_overridable: bool | None = None
+) -> tuple[tuple[Site, ...], tuple[NearMiss, ...]]:
+    """All sites and near misses of a model, in the graph's order, subgraphs after their parents.
+
+    Args:
+        model: never changed.
+        fold_overridable: treat initializers that are graph inputs too as constants. By default only
+            where the file's IR version is so old that all of them had to be.
+
+    Raises:
+        NodeInvalidError: a convolution that contradicts itself.
+    """
+    matches, misses = search(model, index_graph(model.proto.graph), fold_overridable)
+    sites = tuple(m.site for _, found in matches for m in found)
+    return sites, misses
+
+
+def search(
+    model: Model, root: Graph, fold_overridable: bool | None
+) -> tuple[tuple[tuple[Scope, tuple[Match, ...]], ...], tuple[NearMiss, ...]]:
+    """The matches of each graph of the model, and all near misses."""
+    keep = (
+        model.ir_version >= FIRST_IR_WITH_OVERRIDES
+        if fold_overridable is None
+        else not fold_overridable
+    )
+    scopes: dict[Graph | None, Scope | None] = {None: None}
+    found, misses = [], []
+    for graph in root.walk():
+        scope = Scope(
+            graph, model.path, model.opset, keep_overridable=keep, above=scopes[graph.parent]
+        )
+        scopes[graph] = scope
+        matches, missed = _search_graph(scope)
+        found.append((scope, matches))
+        misses += missed
+    misses += _in_functions(model)
+    return tuple(found), tuple(misses)
+
+
+def _search_graph(scope: Scope) -> tuple[tuple[Match, ...], tuple[NearMiss, ...]]:
+    walks, misses = [], []
+    # Later convolutions first: theirs is the Add where two meet.
+    for conv in reversed(scope.graph.nodes):
+        if not conv.is_op("Conv"):
+            continue
+        result = match_downwards(conv, scope)
+        if isinstance(result, NearMiss):
+            misses.append(result)
+        else:
+            walks.append(result)
+            scope.claimed.update(result.nodes)
+    # Only now upwards: what stands below a convolution is that convolution's first.
+    matches = [finish(walk, scope) for walk in reversed(walks)]
+    return tuple(matches), tuple(reversed(misses))
+
+
+def _in_functions(model: Model) -> Iterator[NearMiss]:
+    for function in model.proto.functions:
+        for number, node in enumerate(function.node):
+            if node.op_type == "Conv" and node.domain in ("", "ai.onnx"):
+                label = (
+                    f"{function.name}/{node.name or (node.output[0] if node.output else number)}"
+                )
+                yield NearMiss(conv=label, reason=NearMissReason.IN_FUNCTION, node=label)

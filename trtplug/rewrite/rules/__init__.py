@@ -1,0 +1,1 @@
+"""How each op is recognised: one module an op."""

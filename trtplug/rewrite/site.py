@@ -1,0 +1,133 @@
+"""What a search finds: sites, near misses, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+Residual = Literal["none", "before_activation", "after_activation"]
+
+
+class NearMissReason(str, Enum):
+    """Why a convolution is no site, or why a site ends where it does.
+
+    A reason given to a near miss keeps the convolution itself out; given to a site, it says why the
+    site does not reach further down (`Site.stop`).
+    """
+
+    sentence: str
+    """One sentence for people, as in the README."""
+
+    def __new__(cls, code: str, sentence: str) -> NearMissReason:
+        """Members are their code; the sentence is an attribute."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.sentence = sentence
+        return member
+
+    RANK = ("rank", "The convolution is not 2-D; the op is.")
+    DTYPE = ("dtype", "The weight is none of float, float16 and bfloat16.")
+    OPSET = ("opset", "The model's opset is below 7, whose broadcasting follows other rules.")
+    DYNAMIC_WEIGHT = ("dynamic_weight", "The weight is computed or fed at run time.")
+    DYNAMIC_BIAS = ("dynamic_bias", "The convolution's own bias is computed or fed at run time.")
+    OVERRIDABLE = (
+        "overridable",
+        "A weight or parameter is an initializer that is also a graph input, so whoever runs the model "
+        "may replace it; --fold-overridable treats it as constant.",
+    )
+    QUANTIZED = (
+        "quantized",
+        "A QuantizeLinear or DequantizeLinear touches the convolution; such chains are left alone.",
+    )
+    AUTO_PAD = (
+        "auto_pad",
+        "auto_pad with a stride above 1 needs the input's height and width, which are not fixed.",
+    )
+    IN_FUNCTION = ("in_function", "The convolution stands inside a local function of the model.")
+    MULTI_CONSUMER = ("multi_consumer", "The tensor is read by more than one node.")
+    GRAPH_OUTPUT = ("graph_output", "The tensor is an output of the graph, so it must stay.")
+    ACTIVATION = ("activation", "The next node is none that the op can compute.")
+    DYNAMIC_CLIP = ("dynamic_clip", "The bounds of the Clip are computed or fed at run time.")
+    DYNAMIC_PARAMETER = (
+        "dynamic_parameter",
+        "A scale, shift or normalisation parameter is computed or fed at run time.",
+    )
+    PER_CHANNEL = (
+        "per_channel",
+        "The constant varies along height or width, or widens the tensor, so it is no scale or bias.",
+    )
+    BATCH_STATISTICS = (
+        "batch_statistics",
+        "BatchNormalization runs in training mode, on batch statistics; export the model again in "
+        "evaluation mode.",
+    )
+    DROPOUT = ("dropout", "The Dropout is in training mode, or its mask is read.")
+    RESIDUAL_SHAPE = (
+        "residual_shape",
+        "The other input of the Add is not known to have the convolution's output shape.",
+    )
+    RESIDUAL_TAKEN = ("residual_taken", "Another convolution's site took the Add.")
+    TYPE_CHANGE = ("type_change", "A Cast to another type follows; sites do not reach across it.")
+    FP16_RANGE = ("fp16_range", "The folded weights would leave the range of float16.")
+    NOT_FINITE = ("not_finite", "The folded weights would not be finite.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a site does not reach further."""
+
+    reason: NearMissReason
+    node: str
+    """Label of the node in the way; of the last node inside where a graph output is in the way."""
+    op_type: str
+    """Of that node."""
+
+    def __str__(self) -> str:
+        if self.reason is NearMissReason.ACTIVATION:
+            return f"activation:{self.op_type}"
+        return self.reason.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A convolution with all that one fused kernel can take along."""
+
+    conv: str
+    """Label of the convolution."""
+    nodes: tuple[str, ...]
+    """Labels of all nodes that the fused op replaces, in the graph's order."""
+    folded: tuple[str, ...]
+    """Those of `nodes` that went into weight and bias."""
+    activation: str
+    alpha: float
+    beta: float
+    minimum: float
+    maximum: float
+    residual: Residual
+    kernel_shape: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    """Top, left, bottom, right."""
+    dilations: tuple[int, int]
+    group: int
+    channels: int
+    """Output channels."""
+    channels_per_group: int
+    dtype: str
+    input: str
+    """Tensor that the fused op reads."""
+    output: str
+    """Tensor that it makes."""
+    stop: Stop | None
+    """Why it ends there; None where an activation or a residual after it ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearMiss:
+    """A convolution that is no site."""
+
+    conv: str
+    reason: NearMissReason
+    node: str
+    """Label of the node that is in the way; the convolution's own where it is itself."""
