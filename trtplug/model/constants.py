@@ -1,26 +1,26 @@
 """Which tensors of a graph are constant, and their values, read only when asked for.
 
-Looks through Identity, Constant, ConstantOfShape, Cast, Reshape, Squeeze, Unsqueeze and Transpose.
-Sizes and types are known without touching the data: a weight of 1 GB costs nothing until it is read.
+Looks through Identity, Constant, ConstantOfShape, Cast, Reshape, Squeeze, Unsqueeze and
+Transpose. Sizes and types are known without touching the data: a weight of 1 GB costs nothing
+until it is read.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from trtplug.errors import NodeInvalidError
 from trtplug.model.graph import Graph, Node, attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    import onnx
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +36,7 @@ class Constant:
     elem_type: int
     """ONNX's number of the element type."""
     overridable: bool
-    """Its data are an initializer that is also a graph input: whoever runs the model may replace it."""
+    """An initializer that is a graph input too: whoever runs the model may replace it."""
     proto: onnx.TensorProto | None
     """The stored tensor, where the constant is exactly that."""
     read: Callable[[], Array]
@@ -65,7 +65,7 @@ class Constants:
             graph: the graph whose tensors are asked for.
             folder: where the model's external data lie.
             above: serves the graph around this one.
-            keep_overridable: mark initializers that are graph inputs too, see `Constant.overridable`.
+            keep_overridable: mark initializers that are graph inputs too.
         """
         self._keep_overridable = keep_overridable
         self._graph = graph

@@ -20,7 +20,7 @@ AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """What a Conv computes; one entry for each spatial axis, pads first all begins, then all ends."""
+    """What a Conv computes; an entry for each spatial axis, in pads all begins, then all ends."""
 
     channels: int
     """Output channels, M."""

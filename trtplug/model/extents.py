@@ -4,8 +4,8 @@ ONNX shape inference loses the size of a dynamic axis at the first convolution. 
 number or a value that compares equal to another only where the two are equal for every input, so
 that `x` and a padded 3x3 convolution of `x` are known to fit together with H and W unknown.
 
-An axis of an input is a symbol of its own, never its name in the file: exporters give unrelated axes
-one name. Knows only the operators between a residual's two ends; others give fresh symbols.
+An axis of an input is a symbol of its own, never its name in the file: exporters give unrelated
+axes one name. Knows only the operators between a residual's two ends; others give fresh symbols.
 """
 
 from __future__ import annotations
@@ -29,43 +29,16 @@ Extent = int | tuple[object, ...]
 
 Extents = tuple[Extent, ...]
 
-SAME_SHAPE = frozenset(
-    [
-        "Abs",
-        "BatchNormalization",
-        "Cast",
-        "Celu",
-        "Clip",
-        "Dropout",
-        "Elu",
-        "Erf",
-        "Exp",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "InstanceNormalization",
-        "LRN",
-        "LayerNormalization",
-        "LeakyRelu",
-        "Log",
-        "Mish",
-        "Neg",
-        "PRelu",
-        "Relu",
-        "Reciprocal",
-        "Selu",
-        "Sigmoid",
-        "Softmax",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Swish",
-        "Tanh",
-        "ThresholdedRelu",
-    ]
-)
-BROADCAST = frozenset(["Add", "Div", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"])
+SAME_SHAPE = frozenset((
+    "Abs", "BatchNormalization", "Cast", "Celu", "Clip", "Dropout", "Elu", "Erf", "Exp", "Gelu",
+    "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Reciprocal", "Relu",
+    "Selu", "Sigmoid", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh",
+    "ThresholdedRelu",
+))  # fmt: skip
+BROADCAST = frozenset((
+    "Add", "Div", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum",
+))  # fmt: skip
 
 
 class ExtentTable:
@@ -159,7 +132,7 @@ def _wider(table: ExtentTable, a: Extent, b: Extent) -> Extent:
 
 
 def slide(size: Extent, reach: int, stride: int) -> Extent:
-    """`(size + reach) // stride + 1`: outputs of a window; `reach` is the padding less the extent."""
+    """Positions of a window: `(size + reach) // stride + 1`, reach = padding - extent."""
     if isinstance(size, int):
         return (size + reach) // stride + 1
     if stride == 1:

@@ -1,12 +1,13 @@
 """Floating-point operations of a node, by formulas stated here.
 
-Conventions: a multiply-add counts 2. Convolution: 2 for each tap of each output, plus 1 for a bias.
-Gemm and MatMul: 2 * M * N * K. BatchNormalization: 2 an element (scale and shift, folded).
+Conventions: a multiply-add counts 2. Convolution: 2 for each tap of each output, plus 1 for a
+bias. Gemm and MatMul: 2 * M * N * K. BatchNormalization: 2 an element (scale and shift, folded).
 Element-wise arithmetic, comparison and Relu, Clip, Abs, Neg: 1 an element of the output for each
 operand beyond the first, at least 1. Transcendental functions and divisions count 1 like the rest
 of them: what they cost is the machine's affair. Compound activations count their written steps
-(sigmoid 4, SiLU 5, HardSwish 5, Gelu 8). Pooling: 1 a tap. Reductions: 1 an input element. Softmax: 5
-an element; normalisations: 8. Moving data costs none. What is not listed is unknown: None, not 0.
+(sigmoid 4, SiLU 5, HardSwish 5, Gelu 8). Pooling: 1 a tap. Reductions: 1 an input element.
+Softmax: 5 an element; normalisations: 8. Moving data costs none. What is not listed is unknown:
+None, not 0.
 """
 
 from __future__ import annotations
@@ -25,97 +26,54 @@ if TYPE_CHECKING:
 
 Unit = Literal["matrix", "vector", "none"]
 
-_MOVES = frozenset(
-    [
-        "Cast",
-        "CastLike",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "DepthToSpace",
-        "Dropout",
-        "Expand",
-        "EyeLike",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Identity",
-        "NonZero",
-        "OneHot",
-        "Pad",
-        "Range",
-        "Reshape",
-        "ReverseSequence",
-        "ScatterElements",
-        "ScatterND",
-        "Scatter",
-        "Shape",
-        "Size",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Compress",
-        "Upsample",
-    ]
-)
+_MOVES = frozenset((
+    "Cast", "CastLike", "Compress", "Concat", "Constant", "ConstantOfShape", "DepthToSpace",
+    "Dropout", "Expand", "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND",
+    "Identity", "NonZero", "OneHot", "Pad", "Range", "Reshape", "ReverseSequence", "Scatter",
+    "ScatterElements", "ScatterND", "Shape", "Size", "Slice", "SpaceToDepth", "Split",
+    "Squeeze", "Tile", "Transpose", "Unsqueeze", "Upsample",
+))  # fmt: skip
 
-_PER_OUTPUT = {
-    **dict.fromkeys(["Abs", "Ceil", "Clip", "Cos", "Erf", "Exp", "Floor", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sign", "Sin", "Sqrt", "Tan"], 1),
-    **dict.fromkeys(["And", "BitShift", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or"], 1),
-    **dict.fromkeys(["Add", "Pow", "PRelu", "Sub", "Where", "Xor"], 1),
-    **dict.fromkeys(["LeakyRelu", "ThresholdedRelu"], 2),
-    **dict.fromkeys(["Celu", "Elu", "HardSigmoid", "Selu", "Softplus", "Softsign"], 3),
-    **dict.fromkeys(["Sigmoid", "Tanh"], 4),
-    **dict.fromkeys(["HardSwish", "Swish"], 5),
-    "Mish": 8,
-    "Gelu": 8,
-    "BatchNormalization": 2,
-    "LogSoftmax": 5,
-    "Softmax": 5,
-    "GroupNormalization": 8,
-    "InstanceNormalization": 8,
-    "LayerNormalization": 8,
-    "LRN": 8,
-    "QuantizeLinear": 2,
-    "DequantizeLinear": 2,
+_OPERATIONS_PER_OUTPUT: dict[int, tuple[str, ...]] = {
+    1: (
+        "Abs", "Add", "And", "BitShift", "Ceil", "Clip", "Cos", "Div", "Equal", "Erf",
+        "Exp", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Log", "Mod",
+        "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Sign",
+        "Sin", "Sqrt", "Sub", "Tan", "Where", "Xor",
+    ),
+    2: (
+        "BatchNormalization", "DequantizeLinear", "LeakyRelu", "QuantizeLinear",
+        "ThresholdedRelu",
+    ),
+    3: (
+        "Celu", "Elu", "HardSigmoid", "Selu", "Softplus", "Softsign",
+    ),
+    4: (
+        "Sigmoid", "Tanh",
+    ),
+    5: (
+        "HardSwish", "LogSoftmax", "Softmax", "Swish",
+    ),
+    8: (
+        "Gelu", "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization",
+        "Mish",
+    ),
 }  # fmt: skip
 
-_PER_INPUT = frozenset(
-    [
-        "ArgMax",
-        "ArgMin",
-        "CumSum",
-        "GlobalAveragePool",
-        "GlobalMaxPool",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "TopK",
-    ]
-)
-_TWICE_PER_INPUT = frozenset(
-    ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare", "GlobalLpPool"]
-)
+_PER_OUTPUT = {op: n for n, ops in _OPERATIONS_PER_OUTPUT.items() for op in ops}
 
-_MATRIX = frozenset(
-    [
-        "Conv",
-        "ConvTranspose",
-        "Gemm",
-        "MatMul",
-        "Einsum",
-        "ConvInteger",
-        "MatMulInteger",
-        "QLinearConv",
-    ]
-)
+_PER_INPUT = frozenset((
+    "ArgMax", "ArgMin", "CumSum", "GlobalAveragePool", "GlobalMaxPool", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "TopK",
+))  # fmt: skip
+_TWICE_PER_INPUT = frozenset((
+    "GlobalLpPool", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare",
+))  # fmt: skip
+
+_MATRIX = frozenset((
+    "Conv", "ConvInteger", "ConvTranspose", "Einsum", "Gemm", "MatMul", "MatMulInteger",
+    "QLinearConv",
+))  # fmt: skip
 
 
 def unit_of(node: onnx.NodeProto) -> Unit:
@@ -186,7 +144,7 @@ def _pool(node: onnx.NodeProto, shapes: ShapeTable) -> int | None:
 
 
 def _resize(node: onnx.NodeProto, shapes: ShapeTable) -> int | None:
-    """Nearest moves data; linear blends two values an axis that changes (3 operations), cubic four (7)."""
+    """Nearest moves data; linear blends 2 values an axis that changes, cubic 4."""
     mode = attributes(node).get("mode", "nearest")
     before, after = shapes.dims(node.input[0]), shapes.dims(node.output[0])
     if mode == "nearest":
@@ -195,7 +153,8 @@ def _resize(node: onnx.NodeProto, shapes: ShapeTable) -> int | None:
         return None
     changed = sum(a != b for a, b in zip(before, after, strict=True))
     points = 2 if mode == "linear" else 4
-    return math.prod(after) * (2 * points - 1) * (points**changed - 1) // (points - 1)
+    blends: int = (points**changed - 1) // (points - 1)
+    return math.prod(after) * (2 * points - 1) * blends
 
 
 _FORMULAS: dict[str, Callable[[onnx.NodeProto, ShapeTable], int | None]] = {

@@ -8,15 +8,15 @@ Knows no operator.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import onnx
 from onnx import AttributeProto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import onnx
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +53,8 @@ class Graph:
     """Every node after the makers of its inputs; otherwise in the file's order."""
     producer: Mapping[str, Node]
     consumers: Mapping[str, tuple[Node, ...]]
-    """Tensor -> its readers, one entry for each time it is read. A node whose subgraph reads a tensor
-    of this graph is a reader too."""
+    """Tensor -> its readers, one entry for each time it is read. A node whose subgraph reads a
+    tensor of this graph is a reader too."""
     initializers: Mapping[str, onnx.TensorProto]
     inputs: frozenset[str]
     outputs: frozenset[str]
@@ -102,7 +102,7 @@ def node_labels(proto: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes of a node as Python values; strings are decoded, tensors and graphs left whole."""
+    """Attributes as Python values: strings decoded, tensors and graphs left whole."""
     return {a.name: _attribute_value(a) for a in node.attribute}
 
 
@@ -115,7 +115,7 @@ def subgraphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield from attribute.graphs
 
 
-def _attribute_value(attribute: onnx.AttributeProto) -> Any:
+def _attribute_value(attribute: onnx.AttributeProto) -> Any:  # noqa: ANN401
     match attribute.type:
         case AttributeProto.INT:
             return attribute.i
@@ -238,7 +238,7 @@ def _captures(proto: onnx.GraphProto) -> list[str]:
 
 
 def _sorted_order(protos: Sequence[onnx.NodeProto], reads: Sequence[list[str]]) -> list[int]:
-    """Positions of the nodes, each after the makers of its inputs; the file's order where it can be.
+    """Positions of the nodes, each after the makers of its inputs; else in the file's order.
 
     Nodes on a cycle keep their place at the end: they are a fault of the model, found elsewhere.
     """

@@ -1,32 +1,52 @@
 """The size and type of every tensor of a model at given input sizes.
 
 ONNX's own shape inference does the work, on a copy that holds no weights: large tensors become
-inputs of the same size, so that nothing big is ever serialized, and the model itself stays as it is.
+inputs of the same size, so that nothing big is ever serialized, and the model itself stays as it
+is.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
 from onnx.shape_inference import InferenceError
 
 from trtplug.errors import NodeInvalidError, ShapeError
 from trtplug.model.graph import subgraphs_of
 from trtplug.model.load import dtype_name
+from trtplug.model.shape_values import shape_values
+from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy as np
 
     from trtplug.model.load import Model
-    from trtplug.tensor import Sizes
+
+    Value = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_KEPT_BYTES = 1024
 """Tensors up to this size stay in the copy: shapes, axes, scales, whose values inference needs."""
+
+MOST_ROUNDS = 8
+"""Rounds of inference; each gets past the Reshapes that the one before could not size."""
 
 _BITS = {
     "bool": 8, "uint8": 8, "int8": 8, "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16,
@@ -73,25 +93,19 @@ def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:
         NodeInvalidError: an operator's inputs contradict each other at these sizes.
         ShapeError: a tensor would have a negative size, or a convolution or pooling none at all.
     """
-    stripped, bulk = strip_weights(model.proto)
+    stripped, headers = strip_weights(model.proto)
     for value in stripped.graph.input:
         if value.name in sizes:
             _set_dims(value.type.tensor_type, sizes[value.name])
     for value in stripped.graph.output:
         # What a file claims of its outputs need not hold at these sizes; inference says it anew.
         value.type.tensor_type.ClearField("shape")
-    claimed = list(model.proto.graph.value_info)
-    inferred = _infer(stripped, model)
-    dims: dict[str, Sizes] = {}
-    dtypes: dict[str, str] = {}
-    for graph in _graphs(inferred.graph):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            _record(value, dims, dtypes)
-    for tensor in bulk:
+    inferred, dims, dtypes = _infer_all(stripped, model)
+    for tensor in headers:
         dims[tensor.name] = tuple(tensor.dims)
         dtypes[tensor.name] = dtype_name(tensor.data_type)
     _refuse_empty(model, inferred, dims)
-    for value in claimed:
+    for value in model.proto.graph.value_info:
         if value.name not in dims:
             _record(value, dims, dtypes)
     return ShapeTable(_dims=dims, _dtypes=dtypes)
@@ -106,13 +120,11 @@ def strip_weights(proto: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
     stripped.opset_import.extend(proto.opset_import)
     stripped.functions.extend(proto.functions)
     headers: list[TensorProto] = []
-    _strip_graph(proto.graph, stripped.graph, headers, {})
+    _strip_graph(proto.graph, stripped.graph, headers)
     return stripped, headers
 
 
-def _strip_graph(
-    source: GraphProto, target: GraphProto, headers: list[TensorProto], lifted: dict[str, bool]
-) -> None:
+def _strip_graph(source: GraphProto, target: GraphProto, headers: list[TensorProto]) -> None:
     target.name = source.name or "graph"
     initialized = {t.name for t in source.initializer}
     target.input.extend(v for v in source.input if v.name not in initialized)
@@ -121,16 +133,16 @@ def _strip_graph(
     for tensor in source.initializer:
         _strip_tensor(tensor, tensor.name, target, headers)
     for node in source.node:
-        tensor = _constant_tensor(node)
-        if tensor is not None and _is_large(tensor):
-            _strip_tensor(tensor, node.output[0], target, headers)
+        constant = _constant_tensor(node)
+        if constant is not None and _is_large(constant):
+            _strip_tensor(constant, node.output[0], target, headers)
         elif next(subgraphs_of(node), None) is not None:
-            target.node.append(_strip_node(node, headers, lifted))
+            target.node.append(_strip_node(node, headers))
         else:
             target.node.append(node)
 
 
-def _strip_node(node: NodeProto, headers: list[TensorProto], lifted: dict[str, bool]) -> NodeProto:
+def _strip_node(node: NodeProto, headers: list[TensorProto]) -> NodeProto:
     copy = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name)
     copy.input.extend(node.input)
     copy.output.extend(node.output)
@@ -144,7 +156,7 @@ def _strip_node(node: NodeProto, headers: list[TensorProto], lifted: dict[str, b
 
 
 def _strip_graph_inside(source: GraphProto, target: GraphProto, headers: list[TensorProto]) -> None:
-    """A subgraph keeps its interface; its large tensors become ConstantOfShape-free declarations."""
+    """A subgraph is copied whole: what its inputs are is the operator's affair."""
     target.CopyFrom(source)
     headers.extend(_header(t, t.name) for t in source.initializer)
 
@@ -185,19 +197,70 @@ def _set_dims(tensor_type: onnx.TypeProto.Tensor, sizes: Sizes) -> None:
         tensor_type.shape.dim.add(dim_value=size)
 
 
-def _infer(stripped: ModelProto, model: Model) -> ModelProto:
-    """Strict first, so that contradictions show; where strictness fails for less, without it."""
+def _infer_all(
+    stripped: ModelProto, model: Model
+) -> tuple[ModelProto, dict[str, Sizes], dict[str, str]]:
+    """Inference, and again as long as computing shape values helps it on."""
+    inferred = _infer_strictly(stripped, model)
+    dims, dtypes = _collect(inferred)
+    solved: set[str] = set()
+    for _ in range(MOST_ROUNDS):
+        stuck = any(o and o not in dims for node in stripped.graph.node for o in node.output)
+        values = _new_values(stripped, dims, solved) if stuck else {}
+        if not values:
+            break
+        solved |= set(values)
+        _make_constant(stripped.graph, values)
+        inferred = _infer(stripped)
+        dims, dtypes = _collect(inferred)
+    return inferred, dims, dtypes
+
+
+def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
+    """Strict, so that contradictions show; where strictness fails for less, without it."""
     try:
         return shape_inference.infer_shapes(stripped, strict_mode=True, data_prop=True)
     except InferenceError as error:
         _raise_if_proof(str(error), model)
     except (RuntimeError, ValueError, IndexError):
         pass
+    return _infer(stripped)
+
+
+def _infer(stripped: ModelProto) -> ModelProto:
     try:
         return shape_inference.infer_shapes(stripped, strict_mode=False, data_prop=True)
     except (RuntimeError, ValueError, IndexError):
         # A model that inference cannot take at all: nothing is known but what it says itself.
         return stripped
+
+
+def _collect(inferred: ModelProto) -> tuple[dict[str, Sizes], dict[str, str]]:
+    dims: dict[str, Sizes] = {}
+    dtypes: dict[str, str] = {}
+    for graph in _graphs(inferred.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            _record(value, dims, dtypes)
+    return dims, dtypes
+
+
+def _new_values(
+    stripped: ModelProto, dims: Mapping[str, Sizes], solved: set[str]
+) -> dict[str, Value]:
+    graph = stripped.graph
+    values = shape_values(graph.node, graph.initializer, dims)
+    constant = {n.output[0] for n in graph.node if n.op_type == "Constant"}
+    return {k: v for k, v in values.items() if k not in solved and k not in constant}
+
+
+def _make_constant(graph: GraphProto, values: Mapping[str, Value]) -> None:
+    """Turns the makers of the values into constants, in place."""
+    for node in graph.node:
+        if node.output and node.output[0] in values:
+            tensor = numpy_helper.from_array(values[node.output[0]])
+            output = node.output[0]
+            node.Clear()
+            node.CopyFrom(helper.make_node("Constant", [], [output], value=tensor))
 
 
 _PROOFS = re.compile(
@@ -214,12 +277,12 @@ def _raise_if_proof(text: str, model: Model) -> None:
         if not _PROOFS.search(line):
             continue
         where = _WHERE.search(line)
-        problem = line[where.end() :].strip() if where else line.strip()
+        problem = line[where.end() :] if where else line
         raise NodeInvalidError(
             path=str(model.path),
-            node=(where and where[2]) or "(unnamed)",
-            op_type=(where and where[1]) or "unknown",
-            problem=re.sub(r"^\[\w+\]\s*", "", problem),
+            node=where[2] or "(unnamed)" if where else "(unknown)",
+            op_type=where[1] if where else "unknown operator",
+            problem=re.sub(r"^\s*\[\w+\]\s*", "", problem).strip(),
         )
 
 

@@ -2,15 +2,15 @@
 
 From a tensor it grows the region of element-wise nodes that depend on that tensor and on scalar
 constants alone, and takes the largest one that ends in a single tensor and computes an activation
-that the op has. What a region computes is found by running it, in float64, on sample points that lie
-on all sides of its bends: hard-swish has four orders in Paddle's, PyTorch's and TensorFlow's files,
-GELU eight, and all of them are one function.
+that the op has. What a region computes is found by running it, in float64, on sample points that
+lie on all sides of its bends: hard-swish has four orders in Paddle's, PyTorch's and TensorFlow's
+files, GELU eight, and all of them are one function.
 
-Every region is built of the operators in `_COMPUTE`, each analytic or piecewise linear with bends at
-its own constants, and of constants of at most `LARGEST_CONSTANT`. Samples lie between and beyond all
-those bends, so two such functions that agree on all of them are the same function, up to the rounding
-of the constants. Nodes that are an activation by themselves, and chains of bounds (Relu, Clip, Min,
-Max), are read instead, whatever their constants.
+Every region is built of the operators in `_COMPUTE`, each analytic or piecewise linear with bends
+at its own constants, and of constants of at most `LARGEST_CONSTANT`. Samples lie between and
+beyond all those bends, so two such functions that agree on all of them are the same function, up
+to the rounding of the constants. Nodes that are an activation by themselves, and chains of bounds
+(Relu, Clip, Min, Max), are read instead, whatever their constants.
 """
 
 from __future__ import annotations
@@ -140,27 +140,34 @@ def _compute(node: Node, values: dict[str, Samples], constants: Constants) -> Sa
                 return None
             arguments.append(value)
     with np.errstate(all="ignore"):
-        return _COMPUTE[node.op_type](arguments, attributes(node.proto))
+        result: Samples | None = _COMPUTE[node.op_type](arguments, attributes(node.proto))
+    return result
 
 
 def _clip(a: list[Any], given: dict[str, Any]) -> Samples:
     low = a[1] if len(a) > 1 and a[1] is not None else given.get("min", -np.inf)
     high = a[2] if len(a) > 2 and a[2] is not None else given.get("max", np.inf)
-    return np.minimum(np.maximum(a[0], low), high)
+    result: Samples = np.minimum(np.maximum(a[0], low), high)
+    return result
 
 
 def _gelu(x: Samples, approximate: str) -> Samples:
     if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
+        gate: Samples = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    else:
+        gate = _erf(x / math.sqrt(2))
+    return 0.5 * x * (1 + gate)
 
 
 def _sigmoid(x: Samples) -> Samples:
-    return 1 / (1 + np.exp(-x))
+    with np.errstate(over="ignore"):
+        result: Samples = 1 / (1 + np.exp(-x))
+    return result
 
 
 def _mish(x: Samples) -> Samples:
-    return x * np.tanh(np.logaddexp(0, x))
+    gate: Samples = np.tanh(np.logaddexp(0, x))
+    return x * gate
 
 
 def _hard(x: Samples, alpha: float, beta: float) -> Samples:
@@ -229,7 +236,7 @@ def _is_bound(node: Node, constants: Constants) -> bool:
 
 
 def _bounds(nodes: tuple[Node, ...], constants: Constants) -> Activation | None:
-    """A chain of bounds as one: clip(clip(x, a, b), c, d) = clip(x, clip(a, c, d), clip(b, c, d))."""
+    """A chain of bounds as one: `clip(clip(x, a, b), c, d)` clips to the clipped `a` and `b`."""
     low, high = -math.inf, math.inf
     for node in nodes:
         given = attributes(node.proto)

@@ -1,7 +1,8 @@
 """Nodes that are a scale and a shift for each channel: y = x * scale + shift.
 
-BatchNormalization, and Mul, Div, Add, Sub, Sum and Neg with a constant. Values are float64 vectors of
-one entry for each channel, or of one entry for all; they are rounded once, when a weight is folded.
+BatchNormalization, and Mul, Div, Add, Sub, Sum and Neg with a constant. Values are float64
+vectors of one entry for each channel, or of one entry for all; they are rounded once, when a
+weight is folded.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def search(
         else not fold_overridable
     )
     scopes: dict[Graph | None, Scope | None] = {None: None}
-    found, misses = [], []
+    found: list[tuple[Scope, tuple[Match, ...]]] = []
+    misses: list[NearMiss] = []
     for graph in root.walk():
         scope = Scope(
             graph, model.path, model.opset, keep_overridable=keep, above=scopes[graph.parent]

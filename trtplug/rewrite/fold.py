@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def fold(
     weight: Constant, bias: Constant | None, geometry: Convolution, before: Affine, after: Affine
 ) -> tuple[Array, Array]:
-    """Weight [M, C / group, kH, kW] and bias [M] with both steps in them, in the weight's own type."""
+    """Weight [M, C / group, kH, kW] and bias [M] with both steps in, in the weight's own type."""
     stored = weight.read()
     scale = np.broadcast_to(after.scale, geometry.channels)
     shift = np.broadcast_to(after.shift, geometry.channels)
@@ -50,4 +50,5 @@ def _input_shift(weight: Array, geometry: Convolution, before: Affine) -> Array:
     if not np.any(before.shift):
         return np.zeros(geometry.channels)
     taps: Array = weight.sum(axis=(2, 3))
-    return (taps * _per_weight(before.shift, geometry)[:, :, 0, 0]).sum(axis=1)
+    total: Array = (taps * _per_weight(before.shift, geometry)[:, :, 0, 0]).sum(axis=1)
+    return total

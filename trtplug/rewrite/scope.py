@@ -24,11 +24,9 @@ class Scope:
         self.opset = opset
         self.claimed: set[Node] = set()
         """Nodes that are in a site already."""
-        self.constants = Constants(
-            graph,
-            path.parent,
-            above.constants if above is not None else None,
-            keep_overridable=keep_overridable,
+        constants_above: Constants | None = above.constants if above is not None else None
+        self.constants: Constants = Constants(
+            graph, path.parent, constants_above, keep_overridable=keep_overridable
         )
         self._above = above
         self._extents: ExtentTable | None = None

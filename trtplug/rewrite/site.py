@@ -33,8 +33,8 @@ class NearMissReason(str, Enum):
     DYNAMIC_BIAS = ("dynamic_bias", "The convolution's own bias is computed or fed at run time.")
     OVERRIDABLE = (
         "overridable",
-        "A weight or parameter is an initializer that is also a graph input, so whoever runs the model "
-        "may replace it; --fold-overridable treats it as constant.",
+        "A weight or parameter is an initializer that is a graph input too, so whoever runs the "
+        "model may replace it; --fold-overridable treats it as constant.",
     )
     QUANTIZED = (
         "quantized",
@@ -55,7 +55,7 @@ class NearMissReason(str, Enum):
     )
     PER_CHANNEL = (
         "per_channel",
-        "The constant varies along height or width, or widens the tensor, so it is no scale or bias.",
+        "The constant varies along height or width, or widens the tensor: it is no scale or bias.",
     )
     BATCH_STATISTICS = (
         "batch_statistics",
@@ -86,7 +86,7 @@ class Stop:
     def __str__(self) -> str:
         if self.reason is NearMissReason.ACTIVATION:
             return f"activation:{self.op_type}"
-        return self.reason.value
+        return str(self.reason.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

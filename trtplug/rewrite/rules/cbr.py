@@ -1,8 +1,8 @@
 """The rule for `trtplug::CBR`: a 2-D convolution with all that one kernel can take along.
 
-From each convolution it walks down: scales and shifts go into weight and bias, an Add of a tensor of
-the same shape becomes the residual, an activation ends the site, but for one residual after it. Then
-it walks up: scales, shifts and zero padding before the convolution go into it too.
+From each convolution it walks down: scales and shifts go into weight and bias, an Add of a tensor
+of the same shape becomes the residual, an activation ends the site, but for one residual after
+it. Then it walks up: scales, shifts and zero padding before the convolution go into it too.
 
 Of two convolutions that meet in one Add, the later one in the graph's order takes it: the other's
 result is ready by then, so the fused op can stand where the Add stood.
@@ -17,6 +17,7 @@ import numpy as np
 from onnx import TensorProto
 
 from trtplug.errors import NodeInvalidError
+from trtplug.model.constants import Constant
 from trtplug.model.convolution import Convolution, read_convolution
 from trtplug.model.graph import Node, attributes
 from trtplug.rewrite.activation import Activation, match_activation
@@ -24,10 +25,9 @@ from trtplug.rewrite.affine import IDENTITY, Affine, read_affine
 from trtplug.rewrite.site import NearMiss, NearMissReason, Residual, Site, Stop
 
 if TYPE_CHECKING:
-    from trtplug.model.constants import Constant
     from trtplug.rewrite.scope import Scope
 
-DTYPES = {
+DTYPES: dict[int, str] = {
     TensorProto.FLOAT: "float",
     TensorProto.FLOAT16: "float16",
     TensorProto.BFLOAT16: "bfloat16",
@@ -36,30 +36,11 @@ DTYPES = {
 SUSPECT_SCALE = 1e6
 """Below it a folded float32 weight of a sane model cannot overflow, so weights need not be read."""
 
-_ACTIVATIONS = frozenset(
-    [
-        "Celu",
-        "Clip",
-        "Elu",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "LeakyRelu",
-        "LogSoftmax",
-        "Mish",
-        "PRelu",
-        "Relu",
-        "Selu",
-        "Shrink",
-        "Sigmoid",
-        "Softmax",
-        "Softplus",
-        "Softsign",
-        "Swish",
-        "Tanh",
-        "ThresholdedRelu",
-    ]
-)
+_ACTIVATIONS = frozenset((
+    "Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax",
+    "Mish", "PRelu", "Relu", "Selu", "Shrink", "Sigmoid", "Softmax", "Softplus", "Softsign",
+    "Swish", "Tanh", "ThresholdedRelu",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,24 +88,30 @@ def match_downwards(conv: Node, scope: Scope) -> _Walk | NearMiss:
     if isinstance(found, NearMiss):
         return found
     walk = found
-    while walk.stop is None:
-        reader = _only_reader(walk, scope)
-        if reader is not None and _pass_through(reader, walk, scope):
-            continue
-        if not walk.residual and reader is not None and _fold_below(reader, walk, scope):
-            continue
-        if walk.stop is not None or _take_activation(walk, scope):
-            break
-        if reader is None or walk.residual or not _take_residual(reader, walk, scope):
-            walk.stop = walk.stop or _why_stop(walk, scope)
-            break
-        walk.position = "before_activation"
+    while _step_down(walk, scope):
+        pass
     if walk.activation.kind != "none" and not walk.residual:
         _take_residual_after(walk, scope)
     touched = _quantizer_below(walk, scope)
     if touched is not None:
         return NearMiss(conv=conv.label, reason=NearMissReason.QUANTIZED, node=touched.label)
     return walk
+
+
+def _step_down(walk: _Walk, scope: Scope) -> bool:
+    """Takes the next node along; False where the site ends."""
+    reader = _only_reader(walk, scope)
+    if reader is not None and _pass_through(reader, walk, scope):
+        return True
+    if reader is not None and not walk.residual and _fold_below(reader, walk, scope):
+        return True
+    if walk.stop is not None or _take_activation(walk, scope):
+        return False
+    if reader is not None and not walk.residual and _take_residual(reader, walk, scope):
+        walk.position = "before_activation"
+        return True
+    _explain_stop(walk, scope)
+    return False
 
 
 def finish(walk: _Walk, scope: Scope) -> Match:
@@ -181,10 +168,9 @@ def _start(conv: Node, scope: Scope) -> _Walk | NearMiss:
 
     if scope.opset < 7:
         return miss(NearMissReason.OPSET)
-    for name in conv.inputs:
-        maker = scope.producer(name)
-        if maker is not None and maker.is_op("DequantizeLinear", "DynamicQuantizeLinear"):
-            return miss(NearMissReason.QUANTIZED, maker)
+    quantizer = _quantizer_above(conv, scope)
+    if quantizer is not None:
+        return miss(NearMissReason.QUANTIZED, quantizer)
     weight = scope.constants.get(conv.input(1))
     if weight is None:
         return miss(NearMissReason.DYNAMIC_WEIGHT, scope.producer(conv.input(1)) or conv)
@@ -193,17 +179,9 @@ def _start(conv: Node, scope: Scope) -> _Walk | NearMiss:
         return miss(NearMissReason.RANK)
     if weight.elem_type not in DTYPES:
         return miss(NearMissReason.DTYPE)
-    bias = scope.constants.get(conv.input(2))
+    bias = _bias(conv, geometry, scope)
     if bias is None and conv.input(2):
         return miss(NearMissReason.DYNAMIC_BIAS, scope.producer(conv.input(2)) or conv)
-    if bias is not None and bias.dims != (geometry.channels,):
-        problem = f"its bias is {list(bias.dims)}; its weight {list(weight.dims)} needs "
-        raise NodeInvalidError(
-            path=scope.path,
-            node=conv.label,
-            op_type="Conv",
-            problem=f"{problem}{[geometry.channels]}",
-        )
     if weight.overridable or (bias is not None and bias.overridable):
         return miss(NearMissReason.OVERRIDABLE)
     pads = _explicit_pads(conv, geometry, scope)
@@ -220,6 +198,21 @@ def _start(conv: Node, scope: Scope) -> _Walk | NearMiss:
         input=conv.input(0),
         pads=pads,
     )
+
+
+def _quantizer_above(conv: Node, scope: Scope) -> Node | None:
+    makers = [m for m in map(scope.producer, conv.inputs) if m is not None]
+    kinds = ("DequantizeLinear", "DynamicQuantizeLinear")
+    return next((m for m in makers if m.is_op(*kinds)), None)
+
+
+def _bias(conv: Node, geometry: Convolution, scope: Scope) -> Constant | None:
+    """The constant bias; an error where its size does not fit."""
+    bias = scope.constants.get(conv.input(2))
+    if bias is not None and bias.dims != (geometry.channels,):
+        problem = f"its bias is {list(bias.dims)}; its weight needs {[geometry.channels]}"
+        raise NodeInvalidError(path=scope.path, node=conv.label, op_type="Conv", problem=problem)
+    return bias
 
 
 def _explicit_pads(conv: Node, geometry: Convolution, scope: Scope) -> tuple[int, ...] | None:
@@ -361,8 +354,13 @@ def _stop(reason: NearMissReason, node: Node) -> Stop:
     return Stop(reason=reason, node=node.label, op_type=node.op_type)
 
 
+def _explain_stop(walk: _Walk, scope: Scope) -> None:
+    if walk.stop is None:
+        walk.stop = _why_stop(walk, scope)
+
+
 def _why_stop(walk: _Walk, scope: Scope) -> Stop | None:
-    """Why a site without activation ends here; None where nothing stands below that it could want."""
+    """Why a site without activation ends here; None where it could want nothing below."""
     readers = scope.graph.consumers.get(walk.end, ())
     if walk.end in scope.graph.outputs:
         return _stop(NearMissReason.GRAPH_OUTPUT, walk.nodes[-1])
