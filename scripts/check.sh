@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lint, format, types, layers, module sizes. Runs all of them, then says which failed.
-. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh" || exit
 
 set_up_venv .venv "[test]" rapidocr-onnxruntime==1.4.4
 cd "$REPO"

@@ -134,7 +134,15 @@ _set_up_locked() {
   rm "$VENV/trtplug-unfinished"
 }
 
+# For root on a read-only file system pip takes its cache for writable, and then stops at it.
+_go_without_unusable_cache() {
+  local cache
+  cache="$("$VENV/bin/python" -m pip cache dir 2>/dev/null)" || return 0
+  { mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || export PIP_NO_CACHE_DIR=1
+}
+
 pip_install() {
+  _go_without_unusable_cache
   "$VENV/bin/python" -m pip --disable-pip-version-check install -qq --no-input "$@" 9<&- ||
     lacking "pip could not install: $*" \
       "Its message is above. It needs the Python package index (or a mirror set in pip's configuration)" \
