@@ -1,0 +1,129 @@
+"""What stands above the layers: the model, the target, the engine, and what a bound is.
+
+Shared by the renderers, as are the rows; every name is visible, nothing is escaped yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from trtplug.report.names import visible
+from trtplug.report.rows import FIRST_RUN, NO_KERNEL, NOT_TOLD, dtype_word, has_times, total_bounds
+from trtplug.report.units import format_bytes, format_dims, format_flops
+
+if TYPE_CHECKING:
+    from trtplug.report.report import Report, ReportGpu, ReportShape, ReportSite
+
+Fact = tuple[str, str]
+
+OUTCOMES = {
+    "plugin": "plugin",
+    "native_fused": "fused into one layer",
+    "native_unfused": "split over layers",
+    "unknown": "in no layer",
+}
+_ALWAYS_COUNTED = ("reformat", "cast")
+
+
+def heading_facts(report: Report) -> tuple[Fact, ...]:
+    """Label and value, in the order in which they are shown."""
+    model, engine = report.model, report.engine
+    gpus = ", ".join(gpu_words(g) for g in report.gpus) or "no profile of such a GPU"
+    parts = [f"opset {model.opset}", plural(model.nodes, "node")]
+    if model.parameters is not None:
+        parts.append(plural(model.parameters, "parameter"))
+    return (
+        ("model", f"{visible(model.file)} ({', '.join(parts)})"),
+        ("target", f"{report.target} (builder {report.backend_version})"),
+        ("GPUs", gpus),
+        ("precision", model.precision),
+        *((f"input {visible(s.name)}", shape_words(s)) for s in report.shapes),
+        ("engine", f"{visible(engine.file)} ({format_bytes(engine.bytes)})"),
+    )
+
+
+def gpu_words(gpu: ReportGpu) -> str:
+    """Such as `GeForce RTX 4090 (rtx4090)`."""
+    return f"{visible(gpu.gpu)} ({visible(gpu.profile)})"
+
+
+def shape_words(shape: ReportShape) -> str:
+    """The sizes of one input: three of them, or one where all are equal."""
+    dtype = dtype_word(shape.dtype)
+    sizes = [format_dims(s) for s in (shape.min, shape.opt, shape.max)]
+    if len(set(sizes)) == 1:
+        return f"{sizes[0]} {dtype}"
+    low, opt, high = sizes
+    return f"{low} to {high}, opt {opt}, {dtype}"
+
+
+def bound_note(report: Report) -> str:
+    """What a bound is, and what it is not."""
+    ran = (
+        "Times were measured where they are given."
+        if has_times(report)
+        else "Nothing was run on a GPU."
+    )
+    return (
+        "Bounds are lower bounds, not times: the larger of bytes / memory bandwidth and "
+        f"operations / peak of the GPU, at the opt shapes. {ran}"
+    )
+
+
+def total_words(report: Report) -> str:
+    """The sums over all layers, and what is missing from them."""
+    totals = report.totals
+    bounds = "; ".join(
+        f"{bound.us} µs on {visible(gpu.gpu)}"
+        for gpu, bound in zip(report.gpus, total_bounds(report), strict=True)
+        if bound.value_us is not None
+    )
+    known = [plural(totals.layers, "layer"), f"{format_flops(totals.flops)}FLOP"]
+    known.append(f"{format_bytes(totals.bytes)} moved")
+    if bounds:
+        known.append(f"lower bound {bounds}")
+    missing = [
+        f"{what} not known for {plural(count, 'layer')}"
+        for count, what in (
+            (totals.layers_without_flops, "FLOPs"),
+            (totals.layers_without_bytes, "bytes"),
+        )
+        if count
+    ]
+    return ", ".join([*known, *missing])
+
+
+def kernel_counts(report: Report) -> str:
+    """How many kernels are known, and how many are not."""
+    totals = report.totals
+    told = totals.kernels_chosen + totals.kernels_at_first_run + totals.kernels_unknown
+    counts = (
+        (totals.kernels_chosen, "named by the builder"),
+        (totals.kernels_at_first_run, FIRST_RUN),
+        (totals.kernels_unknown, NOT_TOLD),
+        (totals.layers - told, NO_KERNEL),
+    )
+    return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "none"
+
+
+def added_counts(report: Report) -> str:
+    """How many layers the builder added, by what they do."""
+    counts = Counter(dict.fromkeys(_ALWAYS_COUNTED, 0))
+    counts.update(layer.added for layer in report.layers if layer.added)
+    return ", ".join(plural(count, word) for word, count in counts.items())
+
+
+def site_words(site: ReportSite) -> str:
+    """Such as `Conv 3x3 /2x2 + Relu, 16 groups`."""
+    strides = "" if set(site.strides) <= {1} else f" /{format_dims(site.strides)}"
+    activation = "" if site.activation == "none" else f" + {visible(site.activation)}"
+    residual = "" if site.residual == "none" else ", residual " + site.residual.replace("_", " ")
+    group = f", {site.group:,} groups" if site.group > 1 else ""
+    return f"Conv {format_dims(site.kernel_shape)}{strides}{activation}{residual}{group}"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 layer`, `1,234 layers`."""
+    many = {"copy": "copies", "other": "others"}.get(word, word + "s")
+    return f"{count:,} {word if count == 1 else many}"

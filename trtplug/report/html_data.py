@@ -1,0 +1,182 @@
+"""What the script in report.html works on: plain lists and dicts, ready for JSON.
+
+Layers, nodes and tensors refer to each other by position. Every name is visible and every figure is
+formatted here, by the builder of rows that the other renderers use: the script only lays out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trtplug.report.edges import layer_edges
+from trtplug.report.heading import OUTCOMES, gpu_words, site_words
+from trtplug.report.names import visible
+from trtplug.report.rows import (
+    BoundCell,
+    LayerRow,
+    dtype_word,
+    format_word,
+    has_times,
+    total_bounds,
+    type_rows,
+)
+from trtplug.report.units import format_bytes, format_dims, format_flops, format_us
+
+if TYPE_CHECKING:
+    from trtplug.report.report import Report, ReportTensor
+
+Json = dict[str, object]
+
+
+def page_data(report: Report, rows: tuple[LayerRow, ...]) -> Json:
+    """All of the report that the script shows; `rows` are its layers, in the engine's order."""
+    tensors = _Tensors()
+    nodes = _nodes(report)
+    layers = [_layer(row, nodes, tensors) for row in rows]
+    by_name: dict[str, int] = {}
+    for position, layer in enumerate(report.layers):
+        by_name.setdefault(layer.name, position)
+    return {
+        "gpus": [{"name": gpu_words(g), "sm": g.sm} for g in report.gpus],
+        "totals": [_bound(b) for b in total_bounds(report)],
+        "types": [
+            {
+                "name": row.type,
+                "layers": row.layers,
+                "flops": row.flops,
+                "bytes": row.bytes,
+                "bounds": [_bound(b) for b in row.bounds],
+            }
+            for row in type_rows(report)
+        ],
+        "timed": has_times(report),
+        "layers": layers,
+        "nodes": [{"label": visible(label), "op": visible(op)} for label, op in nodes.labels],
+        "graph": _graph(report, tensors),
+        "sites": _sites(report, by_name, nodes),
+        "misses": _misses(report, by_name),
+        "tensors": tensors.rows,
+    }
+
+
+class _Nodes:
+    """Positions of ONNX nodes by label; a layer may name one that the model does not have."""
+
+    def __init__(self, labels: list[tuple[str, str]]) -> None:
+        self.labels = labels
+        self.positions = {label: i for i, (label, _) in enumerate(labels)}
+
+    def position(self, label: str) -> int:
+        if label not in self.positions:
+            self.positions[label] = len(self.labels)
+            self.labels.append((label, ""))
+        return self.positions[label]
+
+
+def _nodes(report: Report) -> _Nodes:
+    return _Nodes(list(report.onnx_nodes.items()))
+
+
+class _Tensors:
+    """Each tensor once: most stand at the border of two layers."""
+
+    def __init__(self) -> None:
+        self.rows: list[Json] = []
+        self.positions: dict[ReportTensor, int] = {}
+
+    def position(self, tensor: ReportTensor) -> int:
+        if tensor not in self.positions:
+            self.positions[tensor] = len(self.rows)
+            self.rows.append(_tensor(tensor))
+        return self.positions[tensor]
+
+
+def _tensor(tensor: ReportTensor) -> Json:
+    opt = tensor.dims_at_opt
+    return {
+        "name": visible(tensor.name),
+        "dims": format_dims(tensor.dims),
+        "opt": format_dims(tensor.dims if opt is None else opt),
+        "dtype": dtype_word(tensor.dtype),
+        "word": format_word(tensor.format),
+        "format": visible(tensor.format),
+        "bytes": format_bytes(tensor.bytes),
+    }
+
+
+def _bound(cell: BoundCell) -> Json:
+    return {
+        "us": cell.us,
+        "share": cell.share,
+        "by": cell.by,
+        "value": cell.value_us,
+        "part": cell.share_value,
+    }
+
+
+def _layer(row: LayerRow, nodes: _Nodes, tensors: _Tensors) -> Json:
+    layer = row.layer
+    return {
+        "index": layer.index,
+        "name": row.name,
+        "type": row.type,
+        "nodes": [nodes.position(label) for label in layer.onnx_nodes],
+        "kernel": row.kernel,
+        "chosen": layer.kernel_status == "chosen",
+        "tensors": row.tensors,
+        "flops": [row.flops, layer.flops],
+        "intensity": [row.intensity, layer.intensity],
+        "bytes": [row.bytes, layer.bytes],
+        "time": [row.time, layer.time_us],
+        "bounds": [_bound(b) for b in row.bounds],
+        "added": layer.added or "",
+        "inputs": [tensors.position(t) for t in layer.inputs],
+        "constants": [tensors.position(t) for t in layer.constants],
+        "outputs": [tensors.position(t) for t in layer.outputs],
+        "candidates": [
+            [visible(c.kernel), format_us(c.time_us), visible(c.tactic_hash or "-")]
+            for c in layer.candidates
+        ],
+    }
+
+
+def _graph(report: Report, tensors: _Tensors) -> Json:
+    edges = layer_edges(report.layers)
+    return {
+        "between": [[a, b, tensors.position(t)] for a, b, t in edges.between],
+        "read": [[i, tensors.position(t)] for i, t in edges.read],
+        "written": [[i, tensors.position(t)] for i, t in edges.written],
+    }
+
+
+def _sites(report: Report, by_name: dict[str, int], nodes: _Nodes) -> list[Json]:
+    return [
+        {
+            "conv": visible(site.conv),
+            "words": site_words(site),
+            "nodes": [nodes.position(label) for label in site.nodes],
+            "flops": [format_flops(site.flops), site.flops],
+            "outcome": OUTCOMES[site.outcome],
+            "fused": site.outcome in ("native_fused", "plugin"),
+            "layers": _layer_links(site.layers, by_name),
+            "why": visible(site.why) if site.why else "",
+        }
+        for site in report.sites
+    ]
+
+
+def _misses(report: Report, by_name: dict[str, int]) -> list[Json]:
+    return [
+        {
+            "conv": visible(miss.conv),
+            "reason": visible(miss.reason),
+            "node": visible(miss.node) if miss.node else "",
+            "layers": _layer_links(miss.layers, by_name),
+        }
+        for miss in report.near_misses
+    ]
+
+
+def _layer_links(names: tuple[str, ...], by_name: dict[str, int]) -> list[int | str]:
+    """The position of each layer; the name itself where no layer has it."""
+    return [by_name.get(name, visible(name)) for name in names]

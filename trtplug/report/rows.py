@@ -1,0 +1,248 @@
+"""A report's layers as rows of words, the same ones for the terminal, Markdown and HTML.
+
+In goes a Report, out come rows whose names are visible and whose figures are formatted. Knows no
+output format: escaping, colour and width are the renderer's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.report.names import visible
+from trtplug.report.report import ReportLayer
+from trtplug.report.units import (
+    UNKNOWN,
+    format_bytes,
+    format_count,
+    format_flops,
+    format_ratio,
+    format_share,
+    format_us,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trtplug.report.report import (
+        BoundBy,
+        Report,
+        ReportTensor,
+        ReportTypeShare,
+    )
+
+FIRST_RUN = "chosen at first run"
+NOT_TOLD = "not told"
+NO_KERNEL = "no kernel"
+ARROW = "\N{RIGHTWARDS ARROW}"
+
+_DTYPES = {
+    "float": "fp32",
+    "float32": "fp32",
+    "half": "fp16",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "int8": "int8",
+    "uint8": "uint8",
+    "int32": "int32",
+    "int64": "int64",
+    "bool": "bool",
+    "fp8": "fp8",
+    "fp4": "fp4",
+    "int4": "int4",
+}
+_FORMAT_WORD = re.compile(r"^\((\w+)\)|\(k(\w+)\)$")
+"""`(NHWC) Channel major format`, or in older layouts `Row major linear FP32 format (kLINEAR)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCell:
+    """The lower bound that one GPU sets."""
+
+    us: str
+    share: str
+    """Of the sum over all layers."""
+    by: str
+    value_us: float | None
+    share_value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRow:
+    """One engine layer, ready to be laid out."""
+
+    layer: ReportLayer
+    """For sorting and for what only some renderers show."""
+    name: str
+    type: str
+    nodes: tuple[str, ...]
+    kernel: str
+    tensors: str
+    """Type and format, such as `fp32 NHWC`; with an arrow where the layer changes them."""
+    flops: str
+    intensity: str
+    bytes: str
+    time: str
+    bounds: tuple[BoundCell, ...]
+    """One for each of the report's GPUs, in their order; see also `bound`."""
+
+    @property
+    def bound(self) -> BoundCell:
+        """For the GPU that tables show."""
+        return self.bounds[0] if self.bounds else NO_BOUND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRow:
+    """All layers of one type."""
+
+    type: str
+    layers: str
+    flops: str
+    bytes: str
+    bounds: tuple[BoundCell, ...]
+
+    @property
+    def bound(self) -> BoundCell:
+        """For the GPU that tables show."""
+        return self.bounds[0] if self.bounds else NO_BOUND
+
+
+NO_BOUND = BoundCell(us=UNKNOWN, share=UNKNOWN, by="", value_us=None, share_value=None)
+
+
+def layer_rows(report: Report) -> tuple[LayerRow, ...]:
+    """Every layer, in the engine's order."""
+    return tuple(_layer_row(report, layer) for layer in report.layers)
+
+
+def by_bound(rows: tuple[LayerRow, ...]) -> tuple[LayerRow, ...]:
+    """The largest bound on the first GPU first; those without one last, in the engine's order."""
+    return tuple(sorted(rows, key=lambda row: _largest_first(row.bound)))
+
+
+def type_rows(report: Report) -> tuple[TypeRow, ...]:
+    """Every type of layer, the largest bound on the first GPU first."""
+    rows = (_type_row(report, share) for share in report.totals.by_type)
+    return tuple(sorted(rows, key=lambda row: (_largest_first(row.bound), row.type)))
+
+
+def _largest_first(bound: BoundCell) -> float:
+    return 1.0 if bound.value_us is None else -bound.value_us
+
+
+def total_bounds(report: Report) -> tuple[BoundCell, ...]:
+    """The sum over all layers, one for each GPU."""
+    return _bounds(report, report.totals.bound_us, {})
+
+
+def near_misses_by_reason(report: Report) -> tuple[tuple[str, int], ...]:
+    """Reason and number, the most frequent first."""
+    counts = Counter(miss.reason for miss in report.near_misses)
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def has_times(report: Report) -> bool:
+    """Whether any layer was measured."""
+    return any(layer.time_us is not None for layer in report.layers)
+
+
+def kernel_words(layer: ReportLayer) -> str:
+    """The kernel's name, or why there is none; a stub is never shown as a kernel."""
+    if layer.kernel_status == "chosen_at_first_run":
+        return FIRST_RUN
+    if layer.kernel_status == "none":
+        return NO_KERNEL
+    if layer.kernel_status == "unknown" or layer.kernel is None:
+        return NOT_TOLD
+    return visible(layer.kernel)
+
+
+def first_node_words(row: LayerRow) -> str:
+    """The first ONNX node, and how many more there are, such as `Conv.0 +5`."""
+    more = f" +{len(row.nodes) - 1}" if len(row.nodes) > 1 else ""
+    return row.nodes[0] + more if row.nodes else UNKNOWN
+
+
+def left_out_words(rows: tuple[LayerRow, ...]) -> str:
+    """What a table leaves out, and where to find it."""
+    shares = [r.bound.share_value for r in rows if r.bound.share_value is not None]
+    share = f", {format_share(sum(shares))} of the bound," if shares else ""
+    verb = "layer is" if len(rows) == 1 else "layers are"
+    return f"{len(rows):,} more {verb}{share} in report.html and report.json".replace(
+        "are, ", "are "
+    )
+
+
+def format_word(layout: str) -> str:
+    """The short word in the builder's description of a format, such as `NHWC`."""
+    match = _FORMAT_WORD.search(layout)
+    return visible((match[1] or match[2]) if match else layout)
+
+
+def tensor_words(tensor: ReportTensor) -> str:
+    """Type and format, such as `fp16 NHWC`."""
+    return f"{dtype_word(tensor.dtype)} {format_word(tensor.format)}"
+
+
+def dtype_word(dtype: str) -> str:
+    """The short word for a type, whoever named it: `Half` and `float16` are both `fp16`."""
+    return _DTYPES.get(dtype.lower()) or visible(dtype)
+
+
+def tensors_words(layer: ReportLayer) -> str:
+    """The first output's type and format, and the first input's where the layer changes them."""
+    if not layer.outputs:
+        return UNKNOWN
+    after = tensor_words(layer.outputs[0])
+    before = tensor_words(layer.inputs[0]) if layer.inputs else after
+    return after if before == after else f"{before} {ARROW} {after}"
+
+
+def _layer_row(report: Report, layer: ReportLayer) -> LayerRow:
+    return LayerRow(
+        layer=layer,
+        name=visible(layer.name),
+        type=visible(layer.type),
+        nodes=tuple(visible(node) for node in layer.onnx_nodes),
+        kernel=kernel_words(layer),
+        tensors=tensors_words(layer),
+        flops=format_flops(layer.flops),
+        intensity=format_ratio(layer.intensity),
+        bytes=format_bytes(layer.bytes),
+        time=format_us(layer.time_us),
+        bounds=_bounds(report, layer.bound_us, layer.bound_by),
+    )
+
+
+def _type_row(report: Report, share: ReportTypeShare) -> TypeRow:
+    return TypeRow(
+        type=visible(share.type),
+        layers=format_count(share.layers),
+        flops=format_flops(share.flops),
+        bytes=format_bytes(share.bytes),
+        bounds=_bounds(report, share.bound_us, {}),
+    )
+
+
+def _bounds(
+    report: Report, bound_us: Mapping[str, float], by: Mapping[str, BoundBy]
+) -> tuple[BoundCell, ...]:
+    totals = report.totals.bound_us
+    return tuple(
+        _bound(bound_us.get(g.profile), totals.get(g.profile), by.get(g.profile, ""))
+        for g in report.gpus
+    )
+
+
+def _bound(value_us: float | None, total_us: float | None, by: str) -> BoundCell:
+    share = value_us / total_us if value_us is not None and total_us else None
+    return BoundCell(
+        us=format_us(value_us),
+        share=format_share(share),
+        by=by,
+        value_us=value_us,
+        share_value=share,
+    )

@@ -1,0 +1,88 @@
+"""The lists below the table of layers, as the terminal and Markdown show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.report.heading import OUTCOMES, added_counts, site_words
+from trtplug.report.names import visible
+from trtplug.report.rows import near_misses_by_reason, tensors_words
+from trtplug.report.units import format_bytes
+
+if TYPE_CHECKING:
+    from trtplug.report.report import Report, ReportSite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A name, which may hold anything, and words about it; either may be empty."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading with its lines."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def sections(report: Report) -> tuple[Section, ...]:
+    """What the builder added, sites, near misses, and warnings where there are any."""
+    found = (
+        Section(title=f"Added by the builder: {added_counts(report)}", lines=_added(report)),
+        Section(title=_sites_title(report), lines=_sites(report)),
+        Section(title=f"Near misses: {report.totals.near_misses:,}", lines=_near_misses(report)),
+        Section(title="Warnings", lines=_plain(report.warnings)),
+    )
+    return tuple(s for s in found if s.lines or s.title != "Warnings")
+
+
+def _added(report: Report) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            name=visible(layer.name),
+            words=f"#{layer.index} {layer.added}, {tensors_words(layer)}, {format_bytes(layer.bytes)}",
+        )
+        for layer in report.layers
+        if layer.added
+    )
+
+
+def _sites_title(report: Report) -> str:
+    totals = report.totals
+    plugins = sum(site.outcome == "plugin" for site in report.sites)
+    by_plugin = f", {plugins:,} by a plugin" if plugins else ""
+    return f"Sites: {totals.sites_fused:,} of {totals.sites:,} fused into one layer{by_plugin}"
+
+
+def _sites(report: Report) -> tuple[Line, ...]:
+    """Those that are neither fused nor a plugin."""
+    numbers: dict[str, int] = {}
+    for layer in report.layers:
+        numbers.setdefault(layer.name, layer.index)
+    return tuple(
+        Line(name=visible(site.conv), words=_site(site, numbers))
+        for site in report.sites
+        if site.outcome in ("native_unfused", "unknown")
+    )
+
+
+def _site(site: ReportSite, numbers: dict[str, int]) -> str:
+    layers = ", ".join(f"#{numbers[name]}" for name in site.layers if name in numbers)
+    parts = (site_words(site), f"{OUTCOMES[site.outcome]} {layers}".rstrip(), visible(site.why))
+    return "; ".join(parts if site.why else parts[:2])
+
+
+def _near_misses(report: Report) -> tuple[Line, ...]:
+    return tuple(
+        Line(name=visible(reason), words=f"{count:,}")
+        for reason, count in near_misses_by_reason(report)
+    )
+
+
+def _plain(lines: tuple[str, ...]) -> tuple[Line, ...]:
+    return tuple(Line(name="", words=visible(line)) for line in lines)

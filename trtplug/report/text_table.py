@@ -1,0 +1,144 @@
+"""Tables of the terminal report: columns that fit the width, names that give way in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.report.names import elide
+from trtplug.report.rows import ARROW, FIRST_RUN, first_node_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.table import Table
+
+    from trtplug.report.rows import LayerRow, TypeRow
+
+FORMATS_FROM = 96
+"""Columns of the terminal from which type and format have room."""
+
+_GENERATED = "__myl_"
+"""How most generated names start: where one must be elided, this goes first."""
+
+_LEAST = 8
+"""Columns that a name keeps, however narrow the terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    heading: str
+    cells: tuple[str, ...]
+    is_name: bool = False
+    """Names give way; figures keep their width."""
+
+    @property
+    def width(self) -> int:
+        """What it would take to show everything."""
+        return max(map(len, (*self.heading.split("\n"), *self.cells)))
+
+
+def list_table(lines: Iterable[tuple[str, str]], indent: int = 0) -> Table:
+    """A label and words on each line; words that do not fit go on below themselves."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, indent), pad_edge=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, words in lines:
+        table.add_row(Text(label), Text(words))
+    return table
+
+
+def layer_table(rows: tuple[LayerRow, ...], width: int) -> Table:
+    """One line for each row, in at most `width` columns."""
+    columns = _layer_columns(rows, with_formats=width >= FORMATS_FROM)
+    fixed = sum(c.width for c in columns if not c.is_name) + len(columns) - 1
+    wanted = [c.width for c in columns if c.is_name]
+    widths = iter(share_out(wanted, width - fixed))
+    return _table([(c, next(widths) if c.is_name else c.width) for c in columns])
+
+
+def type_table(rows: tuple[TypeRow, ...]) -> Table:
+    """One line for each type of layer."""
+    columns = (
+        _Column(heading="type", cells=tuple(elide(r.type, 24) for r in rows), is_name=True),
+        _Column(heading="layers", cells=tuple(r.layers for r in rows)),
+        _Column(heading="FLOPs", cells=tuple(r.flops for r in rows)),
+        _Column(heading="bytes", cells=tuple(r.bytes for r in rows)),
+        _Column(heading="bound\nµs", cells=tuple(r.bound.us for r in rows)),
+        _Column(heading="share", cells=tuple(r.bound.share for r in rows)),
+    )
+    return _table([(c, c.width) for c in columns])
+
+
+def share_out(wanted: list[int], room: int) -> list[int]:
+    """`room` columns among names: none gets more than it wants, and what one leaves others get."""
+    given = [0] * len(wanted)
+    by_size = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for taken, i in enumerate(by_size):
+        fair = room // (len(wanted) - taken)
+        given[i] = max(min(wanted[i], fair), min(wanted[i], _LEAST))
+        room -= given[i]
+    return given
+
+
+def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Column, ...]:
+    formats = _Column(heading="format", cells=tuple(_format(r) for r in rows))
+    times = _Column(heading="time\nµs", cells=tuple(r.time for r in rows))
+    timed = any(r.layer.time_us is not None for r in rows)
+    return (
+        _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
+        _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
+        _Column(heading="type", cells=tuple(r.type for r in rows), is_name=True),
+        _Column(heading="ONNX nodes", cells=tuple(map(first_node_words, rows)), is_name=True),
+        _Column(heading="kernel", cells=tuple(map(_kernel, rows)), is_name=True),
+        *([formats] if with_formats else []),
+        _Column(heading="FLOPs", cells=tuple(r.flops for r in rows)),
+        _Column(heading="bytes", cells=tuple(r.bytes for r in rows)),
+        _Column(heading="bound\nµs", cells=tuple(r.bound.us for r in rows)),
+        *([times] if timed else []),
+        _Column(heading="share", cells=tuple(r.bound.share for r in rows)),
+    )
+
+
+def _kernel(row: LayerRow) -> str:
+    """Shorter where most rows would say the same; the heading has the long form."""
+    return row.kernel.removeprefix("chosen ") if row.kernel == FIRST_RUN else row.kernel
+
+
+def _format(row: LayerRow) -> str:
+    """What the layer writes; with an arrow where it reads something else."""
+    _, arrow, after = row.tensors.rpartition(ARROW)
+    return elide(f"{arrow}{after.strip()}", 12)
+
+
+def _table(columns: list[tuple[_Column, int]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    for column, width in columns:
+        table.add_column(
+            column.heading,
+            justify="left" if column.is_name or column.heading == "format" else "right",
+            width=width,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for cells in zip(*(c.cells for c, _ in columns), strict=True):
+        pairs = zip(cells, columns, strict=True)
+        table.add_row(*(Text(_fit(cell, width)) for cell, (_, width) in pairs))
+    return table
+
+
+def _fit(cell: str, width: int) -> str:
+    """Elided before the count in `Conv.0 +5`, so that the count stays."""
+    first, plus, count = cell.rpartition(" +")
+    if plus and count.isdecimal() and len(count) + 2 < width:
+        return elide(first, width - len(count) - 2) + plus + count
+    if len(cell) > width:
+        cell = cell.removeprefix(_GENERATED)
+    return elide(cell, width)

@@ -1,0 +1,95 @@
+"""A report as one HTML file that works from disk, with no network.
+
+The template holds the parts that need no script; layers, graph, nodes and sites are drawn by the
+script in `html/` from the data embedded in the page. Jinja2 escapes every value; the data has `<`,
+`>` and `&` as JSON escapes; and the page forbids itself every source but its own script and style.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trtplug.report.heading import (
+    added_counts,
+    bound_note,
+    heading_facts,
+    kernel_counts,
+    shape_words,
+)
+from trtplug.report.html_data import page_data
+from trtplug.report.names import visible
+from trtplug.report.rows import by_bound, layer_rows, total_bounds
+from trtplug.report.units import format_bytes, format_flops
+
+if TYPE_CHECKING:
+    from trtplug.report.report import Report
+
+_FOLDER = Path(__file__).with_name("html")
+_SCRIPTS = ("dom", "table", "detail", "layers", "layout", "graph", "bounds", "lists", "main")
+"""In this order they become one script."""
+
+_ROWS_WITHOUT_SCRIPT = 200
+_JSON_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def report_to_html(report: Report) -> str:
+    """The whole page."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string(_read("page.html.jinja"))
+    rows = layer_rows(report)
+    style, script = _read("page.css"), page_script()
+    page = template.render(
+        report=report,
+        style=style,
+        script=script,
+        data=json_for_html(page_data(report, rows)),
+        policy=_policy(style, script),
+        facts=heading_facts(report),
+        bounds=total_bounds(report),
+        note=bound_note(report),
+        kernels=kernel_counts(report),
+        added=added_counts(report),
+        rows=by_bound(rows)[:_ROWS_WITHOUT_SCRIPT],
+        rows_left_out=max(0, len(rows) - _ROWS_WITHOUT_SCRIPT),
+        visible=visible,
+        shape_words=shape_words,
+        format_bytes=format_bytes,
+        format_flops=format_flops,
+    )
+    return page + "\n"
+
+
+def page_script() -> str:
+    """The script of the page: every part, inside one function of its own."""
+    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    return f'(function () {{\n"use strict";\n{parts}}})();\n'
+
+
+def json_for_html(value: object) -> str:
+    """JSON that cannot end the `<script>` element it stands in, nor open a comment there."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_JSON_IN_HTML)
+
+
+def _policy(style: str, script: str) -> str:
+    """The content security policy: nothing but this style and this script, by their digests."""
+    return (
+        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
