@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from trtplug.errors import ExternalDataError
 from trtplug.store import sha256_of
@@ -52,6 +52,12 @@ def tensors_of(proto: ModelProto) -> Iterator[TensorProto]:
         for node in function.node:
             for attribute in node.attribute:
                 yield from _attribute_tensors(attribute)
+
+
+def tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
+    """Every tensor in a node's attributes, subgraphs included."""
+    for attribute in node.attribute:
+        yield from _attribute_tensors(attribute)
 
 
 def _graph_tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -182,7 +182,7 @@ def _index(
     proto: onnx.GraphProto, labels: _Labels, parent: Graph | None, owner: Node | None
 ) -> Graph:
     protos = list(proto.node)
-    reads = [_reads(node) for node in protos]
+    reads = [reads_of(node) for node in protos]
     order = _sorted_order(protos, reads)
     nodes = tuple(_node(protos[i], labels, rank) for rank, i in enumerate(order))
     consumers: dict[str, list[Node]] = {}
@@ -220,7 +220,7 @@ def _node(proto: onnx.NodeProto, labels: _Labels, position: int) -> Node:
     )
 
 
-def _reads(node: onnx.NodeProto) -> list[str]:
+def reads_of(node: onnx.NodeProto) -> list[str]:
     """What a node reads, its subgraphs' captures included; each as often as it is read."""
     names = [name for name in node.input if name]
     for graph in subgraphs_of(node):
@@ -232,7 +232,7 @@ def _captures(proto: onnx.GraphProto) -> list[str]:
     """Names that a subgraph takes from the graphs around it."""
     own = {v.name for v in proto.input} | {t.name for t in proto.initializer}
     own.update(name for node in proto.node for name in node.output)
-    read = [name for node in proto.node for name in _reads(node)]
+    read = [name for node in proto.node for name in reads_of(node)]
     read += [v.name for v in proto.output]
     return [name for name in read if name not in own]
 

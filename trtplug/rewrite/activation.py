@@ -78,9 +78,17 @@ def match_activation(
     return best
 
 
+_MIDDLE = 193
+_MINUS_ONE = 88
+"""Where on `_GRID` -1 is: 88 steps of 1/8 up from -12."""
+
 _GRID = np.concatenate(
-    [np.linspace(-12, 12, 193), [s * 10.0**e for e in (-4, -3, -2, 2, 3, 4) for s in (-1.0, 1.0)]]
+    [
+        np.linspace(-12, 12, _MIDDLE),
+        [s * 10.0**e for e in (-4, -3, -2, 2, 3, 4) for s in (-1.0, 1.0)],
+    ]
 )
+_SCALE = np.maximum(1, np.abs(_GRID))
 
 
 def _regions(
@@ -268,26 +276,28 @@ def _identify(values: Samples, tolerance: float) -> Activation | None:
     """The op's activation whose values on `_GRID` are these; the nearest one where two would do."""
     if np.shape(values) != _GRID.shape:
         return None
-    best, best_error = None, tolerance
-    for activation, expected in _candidates(values):
-        error = float(np.max(np.abs(values - expected) / np.maximum(1, np.abs(_GRID))))
-        if error <= best_error:
-            best, best_error = activation, error * 0.999
-    return best
+    for candidates in (_fixed_candidates(), _fitted_candidates(values)):
+        best, best_error = None, tolerance
+        for activation, expected in candidates:
+            error = float((np.abs(values - expected) / _SCALE).max())
+            if error <= best_error:
+                best, best_error = activation, error * 0.999
+        if best is not None:
+            return best
+    return None
 
 
-def _candidates(values: Samples) -> Iterator[tuple[Activation, Samples]]:
+def _fitted_candidates(values: Samples) -> Iterator[tuple[Activation, Samples]]:
+    """Activations with the parameters that the values show."""
     x = _GRID
-    yield from _fixed_candidates()
     low, high = float(values.min()), float(values.max())
     lower = low if low > x.min() else -math.inf
     upper = high if high < x.max() else math.inf
     if (lower, upper) != (-math.inf, math.inf):
         yield Activation(kind="clip", minimum=lower, maximum=upper), np.clip(x, lower, upper)
-    slope = float(np.interp(-1.0, x[:193], values[:193])) / -1.0
+    slope = -float(values[_MINUS_ONE])
     yield Activation(kind="leaky_relu", alpha=slope), np.where(x < 0, slope * x, x)
-    middle = np.linspace(-12, 12, 193)
-    yield from _hard_kinds(middle, values[:193])
+    yield from _hard_kinds(x[:_MIDDLE], values[:_MIDDLE])
 
 
 def _hard_kinds(x: Samples, values: Samples) -> Iterator[tuple[Activation, Samples]]:
@@ -304,6 +314,8 @@ def _hard_kinds(x: Samples, values: Samples) -> Iterator[tuple[Activation, Sampl
 
 def _line(x: Samples, values: Samples) -> tuple[float, float] | None:
     """Slope and offset of the part strictly between 0 and 1."""
+    if not {round(float(values[0]), 3), round(float(values[-1]), 3)} <= {0.0, 1.0}:
+        return None
     inner = (values > 1e-3) & (values < 1 - 1e-3)
     if inner.sum() < 3:
         return None

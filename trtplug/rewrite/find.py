@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.model.graph import Graph, index_graph
+from trtplug.ops.cbr import DOMAIN
 from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
 from trtplug.rewrite.scope import Scope
 from trtplug.rewrite.site import NearMiss, NearMissReason, Site
@@ -36,15 +37,18 @@ def find_sites(
     return sites, misses
 
 
+def keeps_overridable(model: Model, fold_overridable: bool | None) -> bool:
+    """Whether initializers that are graph inputs too are left as they are."""
+    if fold_overridable is None:
+        return model.ir_version >= FIRST_IR_WITH_OVERRIDES
+    return not fold_overridable
+
+
 def search(
     model: Model, root: Graph, fold_overridable: bool | None
 ) -> tuple[tuple[tuple[Scope, tuple[Match, ...]], ...], tuple[NearMiss, ...]]:
     """The matches of each graph of the model, and all near misses."""
-    keep = (
-        model.ir_version >= FIRST_IR_WITH_OVERRIDES
-        if fold_overridable is None
-        else not fold_overridable
-    )
+    keep = keeps_overridable(model, fold_overridable)
     scopes: dict[Graph | None, Scope | None] = {None: None}
     found: list[tuple[Scope, tuple[Match, ...]]] = []
     misses: list[NearMiss] = []
@@ -79,6 +83,8 @@ def _search_graph(scope: Scope) -> tuple[tuple[Match, ...], tuple[NearMiss, ...]
 
 def _in_functions(model: Model) -> Iterator[NearMiss]:
     for function in model.proto.functions:
+        if function.domain == DOMAIN:
+            continue  # The body of a CBR node: what a convolution of the model became.
         for number, node in enumerate(function.node):
             if node.op_type == "Conv" and node.domain in ("", "ai.onnx"):
                 label = (

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from onnx import helper
 
 if TYPE_CHECKING:
     from trtplug.model.constants import Constant
@@ -22,20 +23,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def fold(
-    weight: Constant, bias: Constant | None, geometry: Convolution, before: Affine, after: Affine
-) -> tuple[Array, Array]:
-    """Weight [M, C / group, kH, kW] and bias [M] with both steps in, in the weight's own type."""
+def fold_weight(weight: Constant, geometry: Convolution, before: Affine, after: Affine) -> Array:
+    """The weight [M, C / group, kH, kW] with both scales in it, in its own type."""
     stored = weight.read()
-    scale = np.broadcast_to(after.scale, geometry.channels)
-    shift = np.broadcast_to(after.shift, geometry.channels)
+    scale = np.broadcast_to(after.scale, geometry.channels).reshape(-1, 1, 1, 1)
     with np.errstate(over="ignore", invalid="ignore"):
         folded = stored.astype(np.float64)
-        total = _input_shift(folded, geometry, before)
-        if bias is not None:
-            total = total + bias.read().astype(np.float64)
-        folded *= _per_weight(before.scale, geometry) * scale.reshape(-1, 1, 1, 1)
-        return folded.astype(stored.dtype), (total * scale + shift).astype(stored.dtype)
+        folded *= _per_weight(before.scale, geometry) * scale
+        return folded.astype(stored.dtype)
+
+
+def fold_bias(
+    weight: Constant, bias: Constant | None, geometry: Convolution, before: Affine, after: Affine
+) -> Array:
+    """The bias [M] with both steps in it, in the type of the bias, or of the weight without one."""
+    total = _input_shift(weight, geometry, before)
+    dtype = helper.tensor_dtype_to_np_dtype((bias or weight).elem_type)
+    if bias is not None:
+        total = total + bias.read().astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: Array = (total * after.scale + after.shift).astype(dtype)
+    return np.broadcast_to(result, geometry.channels)
 
 
 def _per_weight(channel_values: Array, geometry: Convolution) -> Array:
@@ -45,10 +53,10 @@ def _per_weight(channel_values: Array, geometry: Convolution) -> Array:
     return np.repeat(grouped, geometry.channels // groups, axis=0).reshape(-1, per_group, 1, 1)
 
 
-def _input_shift(weight: Array, geometry: Convolution, before: Affine) -> Array:
+def _input_shift(weight: Constant, geometry: Convolution, before: Affine) -> Array:
     """What a shift of the input adds to each output channel."""
     if not np.any(before.shift):
         return np.zeros(geometry.channels)
-    taps: Array = weight.sum(axis=(2, 3))
+    taps: Array = weight.read().astype(np.float64).sum(axis=(2, 3))
     total: Array = (taps * _per_weight(before.shift, geometry)[:, :, 0, 0]).sum(axis=1)
     return total

@@ -22,6 +22,7 @@ from trtplug.model.convolution import Convolution, read_convolution
 from trtplug.model.graph import Node, attributes
 from trtplug.rewrite.activation import Activation, match_activation
 from trtplug.rewrite.affine import IDENTITY, Affine, read_affine
+from trtplug.rewrite.fold import fold_bias, fold_weight
 from trtplug.rewrite.site import NearMiss, NearMissReason, Residual, Site, Stop
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Match:
     """A site with all that the rewrite needs."""
 
     site: Site
+    conv: Node
     nodes: tuple[Node, ...]
     before: Affine
     """On the input channels; its shift reaches every tap, padding included."""
@@ -143,6 +145,7 @@ def finish(walk: _Walk, scope: Scope) -> Match:
     )
     return Match(
         site=site,
+        conv=conv,
         nodes=nodes,
         before=walk.before,
         after=walk.after,
@@ -305,9 +308,8 @@ def _fold_problem(walk: _Walk, before: Affine, after: Affine) -> NearMissReason 
     )
     if walk.dtype != "float16" and largest < SUSPECT_SCALE:
         return None
-    from trtplug.rewrite.fold import fold
-
-    weight, bias = fold(walk.weight, walk.bias, walk.geometry, before, after)
+    weight = fold_weight(walk.weight, walk.geometry, before, after)
+    bias = fold_bias(walk.weight, walk.bias, walk.geometry, before, after)
     for folded in (weight, bias):
         if not np.isfinite(folded.astype(np.float32)).all():
             half = walk.dtype == "float16"

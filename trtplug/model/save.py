@@ -1,0 +1,310 @@
+"""Writes a model piece by piece, so that its weights are never in memory twice.
+
+A model to be written is `ModelParts`: nodes and tensors by reference to the model they come from, and
+weights that are computed only when they are written. The file is what protobuf would have written,
+graph and all in one message; only the largest single tensor is ever serialized at once.
+
+External data stay external: they are copied in chunks into one file beside the new model.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from trtplug.errors import OutputError, OutputInTheWayError
+from trtplug.model.external import tensors_of_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+LARGEST_FILE = 2**31 - 1
+"""Protobuf ends at 2 GiB: a larger model gets external data."""
+
+CHUNK_BYTES = 1 << 22
+
+_GRAPH_FIELD = ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+_NODE_FIELD = GraphProto.DESCRIPTOR.fields_by_name["node"].number
+_TENSOR_FIELD = GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
+_RAW_FIELD = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+
+ALIGNMENT = 4096
+"""Of large external tensors, so that runtimes can map them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewTensor:
+    """A weight that does not exist yet."""
+
+    name: str
+    dims: tuple[int, ...]
+    elem_type: int
+    make: Callable[[], Array]
+    """Gives the values, of just this size and type."""
+    external: bool
+    """Whether it takes the place of external data."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the values."""
+        size: int = helper.tensor_dtype_to_np_dtype(self.elem_type).itemsize
+        return math.prod(self.dims) * size
+
+    def header(self) -> TensorProto:
+        """The tensor without its values."""
+        return TensorProto(name=self.name, data_type=self.elem_type, dims=self.dims)
+
+    def to_proto(self) -> TensorProto:
+        """The tensor with its values."""
+        tensor = self.header()
+        tensor.raw_data = _raw(self.make())
+        return tensor
+
+
+Tensor = TensorProto | NewTensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelParts:
+    """A model in pieces; what is unchanged is shared with the model it was made of."""
+
+    head: ModelProto
+    """All but the graph."""
+    graph: GraphProto
+    """The graph without nodes and initializers."""
+    nodes: tuple[NodeProto, ...]
+    tensors: tuple[Tensor, ...]
+    folder: Path
+    """Where external data of `nodes` and `tensors` lie."""
+
+    def to_proto(self) -> ModelProto:
+        """The model in one piece; external data stay references."""
+        model = ModelProto()
+        model.CopyFrom(self.head)
+        model.graph.CopyFrom(self.graph)
+        model.graph.node.extend(self.nodes)
+        model.graph.initializer.extend(
+            t.to_proto() if isinstance(t, NewTensor) else t for t in self.tensors
+        )
+        return model
+
+
+def parts_of(model: ModelProto, folder: Path) -> ModelParts:
+    """A model in pieces, weights by reference."""
+    return ModelParts(
+        head=without(model, ModelProto, "graph"),
+        graph=without(model.graph, GraphProto, "node", "initializer"),
+        nodes=tuple(model.graph.node),
+        tensors=tuple(model.graph.initializer),
+        folder=folder,
+    )
+
+
+def without(message: Any, kind: Any, *fields: str) -> Any:  # noqa: ANN401
+    """A copy of a protobuf message but for some fields, which are never touched."""
+    copy = kind()
+    for field, value in message.ListFields():
+        if field.name in fields:
+            continue
+        if hasattr(value, "extend"):
+            getattr(copy, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            setattr(copy, field.name, value)
+    return copy
+
+
+def save_model(parts: ModelParts, path: Path) -> None:
+    """Writes a model, and its external data into `path` + `.data` where it has any.
+
+    Both are complete before they get their names.
+
+    Raises:
+        OutputInTheWayError: the data file would replace one that the model is made from.
+        OutputError: the disk is full, the folder is missing or not writable.
+    """
+    token = secrets.token_hex(4)
+    draft, data_draft = (path.with_name(f".{path.name}.{token}{end}") for end in ("", ".data"))
+    data = path.with_name(path.name + ".data")
+    try:
+        with draft.open("wb") as file, _DataFile(data_draft, data, parts.folder) as store:
+            _write(parts, file, store)
+        if store.used:
+            data_draft.replace(data)
+        draft.replace(path)
+    except OSError as error:
+        raise OutputError(path=str(path), problem=error.strerror or str(error)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+        data_draft.unlink(missing_ok=True)
+
+
+def _write(parts: ModelParts, file: BinaryIO, store: _DataFile) -> None:
+    graph = parts.graph.SerializeToString()
+    nodes = [_node_bytes(node, store) for node in parts.nodes]
+    fixed = len(graph) + sum(_field_size(_NODE_FIELD, len(n)) for n in nodes)
+    stay = [t for t in parts.tensors if not _is_external(t)]
+    inline = sum(_field_size(_TENSOR_FIELD, _tensor_size(t)) for t in stay)
+    spill = fixed + inline + parts.head.ByteSize() > LARGEST_FILE
+    pieces = [_piece(t, store, spill=spill) for t in parts.tensors]
+    total = fixed + sum(_field_size(_TENSOR_FIELD, _tensor_size(p)) for p in pieces)
+    file.write(parts.head.SerializeToString())
+    file.write(_field_start(_GRAPH_FIELD, total))
+    file.write(graph)
+    for node in nodes:
+        file.write(_field_start(_NODE_FIELD, len(node)))
+        file.write(node)
+    for piece in pieces:
+        file.write(_field_start(_TENSOR_FIELD, _tensor_size(piece)))
+        _write_tensor(piece, file)
+
+
+def _is_external(tensor: Tensor) -> bool:
+    if isinstance(tensor, NewTensor):
+        return tensor.external
+    return tensor.data_location == TensorProto.EXTERNAL
+
+
+def _piece(tensor: Tensor, store: _DataFile, *, spill: bool) -> Tensor:
+    """The tensor as it is written: with its values, or with a reference to the data file."""
+    if isinstance(tensor, NewTensor):
+        return store.add(tensor.header(), tensor.make) if tensor.external or spill else tensor
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return store.copy(tensor)
+    if spill and len(tensor.raw_data) >= ALIGNMENT:
+        return store.add(without(tensor, TensorProto, "raw_data"), lambda: tensor.raw_data)
+    return tensor
+
+
+def _node_bytes(node: NodeProto, store: _DataFile) -> bytes:
+    if any(t.data_location == TensorProto.EXTERNAL for t in tensors_of_node(node)):
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        for tensor in tensors_of_node(copy):
+            if tensor.data_location == TensorProto.EXTERNAL:
+                tensor.CopyFrom(store.copy(tensor))
+        node = copy
+    return node.SerializeToString()
+
+
+class _DataFile:
+    """The external data of the new model, written as its tensors come."""
+
+    def __init__(self, draft: Path, final: Path, source: Path) -> None:
+        self.used = False
+        self._draft = draft
+        self._final = final
+        self._source = source
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> _DataFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, header: TensorProto, make: Callable[[], Array | bytes]) -> TensorProto:
+        """Appends new values; the tensor that refers to them."""
+        values = make()
+        raw = values if isinstance(values, bytes) else _raw(values)
+        start = self._start(len(raw))
+        self._open().write(raw)
+        return self._refer(header, start, len(raw))
+
+    def copy(self, tensor: TensorProto) -> TensorProto:
+        """Appends the values of an external tensor, in chunks."""
+        entries = {e.key: e.value for e in tensor.external_data}
+        source = self._source / entries["location"]
+        if self._final.exists() and self._final.samefile(source):
+            problem = "the model's own weights are in it"
+            raise OutputInTheWayError(path=str(self._final), problem=problem)
+        offset = int(entries.get("offset", 0))
+        length = int(entries.get("length", 0)) or source.stat().st_size - offset
+        start = self._start(length)
+        with source.open("rb") as file:
+            file.seek(offset)
+            for chunk in _chunks(file, length):
+                self._open().write(chunk)
+        return self._refer(without(tensor, TensorProto, "external_data"), start, length)
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            self._file = self._draft.open("wb")
+            self.used = True
+        return self._file
+
+    def _start(self, length: int) -> int:
+        file = self._open()
+        if length >= ALIGNMENT and file.tell() % ALIGNMENT:
+            file.write(bytes(ALIGNMENT - file.tell() % ALIGNMENT))
+        return file.tell()
+
+    def _refer(self, tensor: TensorProto, start: int, length: int) -> TensorProto:
+        tensor.data_location = TensorProto.EXTERNAL
+        entries = {"location": self._final.name, "offset": str(start), "length": str(length)}
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+        return tensor
+
+
+def _chunks(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length > 0:
+        chunk = file.read(min(length, CHUNK_BYTES))
+        if not chunk:
+            raise OSError(0, f"{os.fspath(file.name)} ended {length} bytes early")
+        length -= len(chunk)
+        yield chunk
+
+
+def _raw(values: Array) -> bytes:
+    """ONNX's raw data: little-endian, row by row."""
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(values).tobytes()
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field_start(number: int, length: int) -> bytes:
+    """Tag and length of a length-delimited field (protobuf wire type 2)."""
+    return _varint(number << 3 | 2) + _varint(length)
+
+
+def _field_size(number: int, length: int) -> int:
+    return len(_field_start(number, length)) + length
+
+
+def _tensor_size(tensor: Tensor) -> int:
+    if isinstance(tensor, NewTensor):
+        return tensor.header().ByteSize() + _field_size(_RAW_FIELD, tensor.nbytes)
+    return tensor.ByteSize()
+
+
+def _write_tensor(tensor: Tensor, file: BinaryIO) -> None:
+    if not isinstance(tensor, NewTensor):
+        file.write(tensor.SerializeToString())
+        return
+    file.write(tensor.header().SerializeToString())
+    file.write(_field_start(_RAW_FIELD, tensor.nbytes))
+    raw = _raw(tensor.make())
+    if len(raw) != tensor.nbytes:
+        raise AssertionError(f"{tensor.name}: {len(raw)} bytes made, {tensor.nbytes} announced")
+    file.write(raw)

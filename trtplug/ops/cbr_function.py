@@ -1,0 +1,174 @@
+"""The body of a CBR node in standard ONNX operators, so that any runtime can run the rewritten file.
+
+One overload for each configuration, with every value written out: the activation changes which
+nodes there are, which an attribute passed by reference cannot. (TensorRT-RTX's parser loses lists
+passed by reference and ignores overloads; it is never shown a CBR node. Enterprise TensorRT takes
+the plugin before it looks at the function.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import FunctionProto, helper, numpy_helper
+
+from trtplug.ops.cbr import DOMAIN, GELU_TANH, OP_TYPE, UNBOUNDED, CbrAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import onnx
+
+FIRST_IR_WITH_OVERLOADS = 10
+
+_EXTRA_ATTRIBUTES = ("plugin_namespace", "plugin_version")
+
+
+def overload_name(given: CbrAttributes, dtype: str) -> str:
+    """A name that says the whole configuration, such as `k3x3_s1x1_p1x1x1x1_d1x1_g1_relu_float`."""
+    parts = [
+        "k" + _joined(given.kernel_shape),
+        "s" + _joined(given.strides),
+        "p" + _joined(given.pads),
+        "d" + _joined(given.dilations),
+        f"g{given.group}",
+        given.activation,
+    ]
+    values = (("a", given.alpha), ("b", given.beta), ("min", given.min), ("max", given.max))
+    parts += [f"{name}{value!r}" for name, value in values if abs(value) not in (0.0, UNBOUNDED)]
+    if given.activation == "clip":
+        parts += [name for name, value in values[2:] if value == 0.0]
+    if given.residual != "none":
+        parts.append(given.residual)
+    return "_".join((*parts, dtype))
+
+
+def _joined(values: tuple[int, ...]) -> str:
+    return "x".join(map(str, values))
+
+
+def make_function(given: CbrAttributes, dtype: str, opset: int) -> FunctionProto:
+    """The function for one configuration.
+
+    Args:
+        given: what every node of this overload has for attributes.
+        dtype: `float`, `float16` or `bfloat16`: the type of the constants in the body.
+        opset: version of the standard operators to write it in, from 7.
+    """
+    body = _Body(dtype, opset)
+    residual = given.residual
+    tensor = body.add(
+        "Conv",
+        ["x", "w", "b"],
+        kernel_shape=given.kernel_shape,
+        strides=given.strides,
+        pads=given.pads,
+        dilations=given.dilations,
+        group=given.group,
+    )
+    if residual == "before_activation":
+        tensor = body.add("Add", [tensor, "residual"])
+    tensor = _ACTIVATE[given.activation](body, tensor, given)
+    if residual == "after_activation":
+        tensor = body.add("Add", [tensor, "residual"])
+    body.nodes[-1].output[0] = "y"
+    function: FunctionProto = helper.make_function(
+        DOMAIN,
+        OP_TYPE,
+        ["x", "w", "b"] + (["residual"] if residual != "none" else []),
+        ["y"],
+        body.nodes,
+        [helper.make_opsetid("", opset)],
+        [*(f.name for f in dataclasses.fields(CbrAttributes)), *_EXTRA_ATTRIBUTES],
+    )
+    function.overload = overload_name(given, dtype)
+    return function
+
+
+class _Body:
+    """The nodes of a function under construction."""
+
+    def __init__(self, dtype: str, opset: int) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.opset = opset
+        self._dtype = helper.tensor_dtype_to_np_dtype(_ELEM_TYPES[dtype])
+
+    def add(self, op_type: str, inputs: list[str], **given: object) -> str:
+        """A node; the name of its output."""
+        output = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, inputs, [output], **given))
+        return output
+
+    def constant(self, value: float) -> str:
+        """A scalar of the op's type."""
+        tensor = numpy_helper.from_array(np.asarray(value).astype(self._dtype))
+        return self.add("Constant", [], value=tensor)
+
+
+_ELEM_TYPES = {"float": 1, "float16": 10, "bfloat16": 16}
+
+
+def _none(_body: _Body, x: str, _given: CbrAttributes) -> str:
+    return x
+
+
+def _unary(op_type: str) -> Callable[[_Body, str, CbrAttributes], str]:
+    return lambda body, x, _given: body.add(op_type, [x])
+
+
+def _clip(body: _Body, x: str, given: CbrAttributes) -> str:
+    if body.opset < 11:
+        return body.add("Clip", [x], min=given.min, max=given.max)
+    low = body.constant(given.min) if given.min > -UNBOUNDED else ""
+    high = body.constant(given.max) if given.max < UNBOUNDED else ""
+    return body.add("Clip", [x, low, high] if high else [x, low])
+
+
+def _leaky_relu(body: _Body, x: str, given: CbrAttributes) -> str:
+    return body.add("LeakyRelu", [x], alpha=given.alpha)
+
+
+def _silu(body: _Body, x: str, _given: CbrAttributes) -> str:
+    return body.add("Mul", [x, body.add("Sigmoid", [x])])
+
+
+def _hard_sigmoid(body: _Body, x: str, given: CbrAttributes) -> str:
+    return body.add("HardSigmoid", [x], alpha=given.alpha, beta=given.beta)
+
+
+def _hard_swish(body: _Body, x: str, given: CbrAttributes) -> str:
+    return body.add("Mul", [x, _hard_sigmoid(body, x, given)])
+
+
+def _mish(body: _Body, x: str, _given: CbrAttributes) -> str:
+    return body.add("Mul", [x, body.add("Tanh", [body.add("Softplus", [x])])])
+
+
+def _gelu(body: _Body, x: str, given: CbrAttributes) -> str:
+    if given.alpha == GELU_TANH:
+        cube = body.add("Mul", [x, body.add("Mul", [x, x])])
+        inner = body.add("Add", [x, body.add("Mul", [cube, body.constant(0.044715)])])
+        gate = body.add("Tanh", [body.add("Mul", [inner, body.constant(math.sqrt(2 / math.pi))])])
+    else:
+        gate = body.add("Erf", [body.add("Div", [x, body.constant(math.sqrt(2))])])
+    one = body.add("Add", [gate, body.constant(1.0)])
+    half = body.add("Mul", [x, body.constant(0.5)])
+    return body.add("Mul", [half, one])
+
+
+_ACTIVATE: dict[str, Callable[[_Body, str, CbrAttributes], str]] = {
+    "none": _none,
+    "relu": _unary("Relu"),
+    "clip": _clip,
+    "leaky_relu": _leaky_relu,
+    "silu": _silu,
+    "hard_swish": _hard_swish,
+    "hard_sigmoid": _hard_sigmoid,
+    "sigmoid": _unary("Sigmoid"),
+    "tanh": _unary("Tanh"),
+    "gelu": _gelu,
+    "mish": _mish,
+}

@@ -1,0 +1,300 @@
+"""Puts CBR nodes where the sites are: the same outputs, with fewer nodes.
+
+Goes in: a model, which is never changed. Comes out: a model in parts that shares all that stays with
+the first one. A weight into which nothing folds is used by its own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from trtplug.model.convolution import read_convolution
+from trtplug.model.graph import Graph, Node, index_graph, reads_of
+from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
+from trtplug.ops.cbr import DOMAIN, UNBOUNDED, VERSION, CbrAttributes, make_node
+from trtplug.ops.cbr_function import FIRST_IR_WITH_OVERLOADS, make_function, overload_name
+from trtplug.rewrite.find import keeps_overridable, search
+from trtplug.rewrite.fold import fold_bias, fold_weight
+from trtplug.rewrite.site import NearMiss, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from trtplug.model.constants import Constant
+    from trtplug.model.load import Model
+    from trtplug.rewrite.rules.cbr import Match
+    from trtplug.rewrite.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rewrite:
+    """A rewritten model, and what was done."""
+
+    parts: ModelParts
+    sites: tuple[Site, ...]
+    """Those that were rewritten."""
+    near_misses: tuple[NearMiss, ...]
+    notices: tuple[str, ...]
+    """What the user should know, one sentence each."""
+
+
+def rewrite_model(
+    model: Model,
+    *,
+    fold_overridable: bool | None = None,
+    only: Collection[str] | None = None,
+) -> Rewrite:
+    """The model with a CBR node at each site.
+
+    Args:
+        model: never changed.
+        fold_overridable: see `find_sites`.
+        only: labels of the convolutions to take; all sites by default.
+
+    Raises:
+        NodeInvalidError: a convolution that contradicts itself.
+    """
+    root = index_graph(model.proto.graph)
+    found, misses = search(model, root, fold_overridable)
+    chosen = {
+        scope.graph: (scope, tuple(m for m in matches if only is None or m.site.conv in only))
+        for scope, matches in found
+    }
+    sites = tuple(m.site for _, matches in chosen.values() for m in matches)
+    if not sites and all(graph.was_sorted for graph in root.walk()):
+        parts = parts_of(model.proto, model.path.parent)
+        return Rewrite(parts=parts, sites=(), near_misses=misses, notices=())
+    names = _Names(root)
+    nodes, tensors = _rewrite_graph(root, chosen, names)
+    keep = keeps_overridable(model, fold_overridable)
+    dropped = () if keep else tuple(n for n in root.inputs if n in root.initializers)
+    parts = ModelParts(
+        head=_head(model, sites),
+        graph=_graph_without(root, nodes, tensors, dropped),
+        nodes=nodes,
+        tensors=tensors,
+        folder=model.path.parent,
+    )
+    return Rewrite(parts=parts, sites=sites, near_misses=misses, notices=_notices(root, dropped))
+
+
+def _notices(root: Graph, dropped: tuple[str, ...]) -> tuple[str, ...]:
+    sorting = "nodes were out of order and have been sorted"
+    notices = [] if all(graph.was_sorted for graph in root.walk()) else [sorting]
+    if dropped:
+        notices.append(
+            f"{len(dropped)} initializers that were graph inputs too are now constants, "
+            f"and no inputs any more, such as {dropped[0]!r}"
+        )
+    return tuple(notices)
+
+
+class _Names:
+    """Gives out names that no tensor of the model has."""
+
+    def __init__(self, root: Graph) -> None:
+        self._taken: set[str] = set()
+        for graph in root.walk():
+            self._taken |= graph.inputs | graph.initializers.keys() | graph.producer.keys()
+
+    def new(self, wanted: str) -> str:
+        name, number = wanted, 2
+        while name in self._taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+
+def _rewrite_graph(
+    graph: Graph, chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]], names: _Names
+) -> tuple[tuple[NodeProto, ...], tuple[Tensor, ...]]:
+    """Nodes and initializers of one graph after the rewrite."""
+    scope, matches = chosen[graph]
+    placed: dict[Node, NodeProto] = {}
+    gone: set[Node] = set()
+    perhaps: set[Node] = set()
+    added: list[Tensor] = []
+    for match in matches:
+        below = [n for n in match.nodes if n in scope.claimed]
+        placed[below[-1]] = _cbr_node(match, scope, names, added)
+        gone.update(below)
+        perhaps.update(n for n in match.nodes if n not in scope.claimed)
+    for below_graph in graph.subgraphs:
+        _rewrite_owner(below_graph, chosen, names, placed)
+    kept = [n for n in graph.nodes if n in placed or n not in gone]
+    dead, unused = _dead(graph, kept, placed, gone, perhaps)
+    nodes = tuple(placed.get(n, n.proto) for n in kept if n not in dead)
+    tensors = [t for t in graph.proto.initializer if t.name not in unused]
+    return nodes, (*tensors, *added)
+
+
+def _rewrite_owner(
+    graph: Graph,
+    chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]],
+    names: _Names,
+    placed: dict[Node, NodeProto],
+) -> None:
+    """Rewrites a subgraph, in a copy of the node that holds it."""
+    if not _touched(graph, chosen) or graph.owner is None:
+        return
+    nodes, tensors = _rewrite_graph(graph, chosen, names)
+    new = _graph_without(graph, nodes, tensors, ())
+    new.node.extend(nodes)
+    new.initializer.extend(t.to_proto() if isinstance(t, NewTensor) else t for t in tensors)
+    owner = placed.get(graph.owner)
+    if owner is None:
+        owner = NodeProto()
+        owner.CopyFrom(graph.owner.proto)
+        placed[graph.owner] = owner
+    _replace_subgraph(graph, owner, new)
+
+
+def _touched(graph: Graph, chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]]) -> bool:
+    return any(chosen[g][1] or not g.was_sorted for g in graph.walk())
+
+
+def _replace_subgraph(graph: Graph, owner: NodeProto, new: GraphProto) -> None:
+    """Puts `new` where the copy of the owner holds what was `graph`."""
+    assert graph.owner is not None  # noqa: S101
+    for old, attribute in zip(graph.owner.proto.attribute, owner.attribute, strict=True):
+        if old.HasField("g") and old.g is graph.proto:
+            attribute.g.CopyFrom(new)
+        for i, below in enumerate(old.graphs):
+            if below is graph.proto:
+                attribute.graphs[i].CopyFrom(new)
+
+
+def _cbr_node(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> NodeProto:
+    site = match.site
+    inputs = [site.input, *_weights(match, scope, names, added)]
+    if match.residual:
+        inputs.append(match.residual)
+    given = cbr_attributes(site)
+    return make_node(given, inputs, site.output, site.conv, overload_name(given, site.dtype))
+
+
+def cbr_attributes(site: Site) -> CbrAttributes:
+    """The attributes of the CBR node that stands for a site."""
+    return CbrAttributes(
+        kernel_shape=site.kernel_shape,
+        strides=site.strides,
+        pads=site.pads,
+        dilations=site.dilations,
+        group=site.group,
+        activation=site.activation,
+        alpha=_float32(site.alpha),
+        beta=_float32(site.beta),
+        min=_float32(max(site.minimum, -UNBOUNDED)),
+        max=_float32(min(site.maximum, UNBOUNDED)),
+        residual=site.residual,
+    )
+
+
+def _float32(value: float) -> float:
+    """What an attribute holds: the overload's name must say the same."""
+    return float(np.float32(value))
+
+
+def _weights(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> tuple[str, str]:
+    """Names of weight and bias; new ones where something folds into them."""
+    weight = scope.constants.get(match.weight)
+    bias = scope.constants.get(match.bias)
+    assert weight is not None  # noqa: S101 - a site has a constant weight
+    geometry = read_convolution(match.conv, weight.dims, scope.path)
+    scaled = np.any(match.before.scale != 1) or np.any(match.after.scale != 1)
+    moved = scaled or np.any(match.before.shift) or np.any(match.after.shift)
+    weight_name, bias_name = match.weight, match.bias
+    if scaled:
+        weight_name = names.new(f"{match.site.conv}.weight")
+        make = lambda: fold_weight(weight, geometry, match.before, match.after)  # noqa: E731
+        added.append(_new_tensor(weight_name, weight.dims, weight, make))
+    if moved or bias is None:
+        bias_name = names.new(f"{match.site.conv}.bias")
+        make = lambda: fold_bias(weight, bias, geometry, match.before, match.after)  # noqa: E731
+        added.append(_new_tensor(bias_name, (geometry.channels,), bias or weight, make))
+    return weight_name, bias_name
+
+
+def _new_tensor(name: str, dims: tuple[int, ...], like: Constant, make: object) -> NewTensor:
+    stored = like.proto
+    external = stored is not None and stored.data_location == TensorProto.EXTERNAL
+    return NewTensor(name=name, dims=dims, elem_type=like.elem_type, make=make, external=external)
+
+
+def _dead(
+    graph: Graph,
+    kept: list[Node],
+    placed: dict[Node, NodeProto],
+    gone: set[Node],
+    perhaps: set[Node],
+) -> tuple[set[Node], set[str]]:
+    """Nodes and initializers that only the replaced nodes had a use for.
+
+    What was unused before stays: it is not ours to tidy.
+    """
+    uses: dict[str, int] = {}
+    for node in kept:
+        for name in reads_of(placed.get(node, node.proto)):
+            uses[name] = uses.get(name, 0) + 1
+    dead: set[Node] = set()
+    unused: set[str] = set()
+    waiting = [name for n in (*gone, *perhaps) for name in n.inputs]
+    waiting += [name for n in perhaps for name in n.outputs]
+    while waiting:
+        name = waiting.pop()
+        if uses.get(name) or name in graph.outputs:
+            continue
+        maker = graph.producer.get(name)
+        if maker is None:
+            unused.add(name)
+        elif maker not in gone and maker not in dead and _is_removable(maker, name, perhaps):
+            dead.add(maker)
+            for read in maker.inputs:
+                uses[read] = uses.get(read, 0) - 1
+                waiting.append(read)
+    return dead, unused
+
+
+_CONSTANT_CHAIN = (
+    "Cast", "Constant", "ConstantOfShape", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze",
+)  # fmt: skip
+
+
+def _is_removable(maker: Node, name: str, perhaps: set[Node]) -> bool:
+    return (maker in perhaps or maker.is_op(*_CONSTANT_CHAIN)) and maker.outputs == (name,)
+
+
+def _head(model: Model, sites: Iterable[Site]) -> ModelProto:
+    head: ModelProto = without(model.proto, ModelProto, "graph")
+    wanted = {}
+    for site in sites:
+        given = cbr_attributes(site)
+        wanted[overload_name(given, site.dtype)] = (given, site.dtype)
+    there = {f.overload for f in head.functions if f.domain == DOMAIN}
+    for name, (given, dtype) in wanted.items():
+        if name not in there:
+            head.functions.append(make_function(given, dtype, model.opset))
+    if wanted:
+        head.ir_version = max(head.ir_version, FIRST_IR_WITH_OVERLOADS)
+        if all(entry.domain != DOMAIN for entry in head.opset_import):
+            head.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    return head
+
+
+def _graph_without(
+    graph: Graph, nodes: Iterable[NodeProto], tensors: Iterable[Tensor], dropped: Collection[str]
+) -> GraphProto:
+    """The graph without nodes and initializers; no word is left of tensors that are gone."""
+    new: GraphProto = without(graph.proto, GraphProto, "node", "initializer", "value_info", "input")
+    new.input.extend(v for v in graph.proto.input if v.name not in dropped)
+    there = {name for node in nodes for name in node.output} | {t.name for t in tensors}
+    known = set()
+    for value in graph.proto.value_info:
+        if value.name in there:
+            new.value_info.append(value)
+            known.add(value.name)
+    return new
