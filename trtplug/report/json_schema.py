@@ -28,6 +28,8 @@ def report_schema() -> dict[str, Any]:
     _drop_titles(schema)
     docs = _field_docs()
     for name, definition in (("Report", schema), *schema["$defs"].items()):
+        # Python 3.13 strips the indentation of docstrings, earlier ones keep it.
+        definition["description"] = " ".join(definition["description"].split())
         for field, description in docs.get(name, {}).items():
             definition["properties"][field]["description"] = description
     schema["properties"]["schema"] = {"const": data.SCHEMA}

@@ -169,17 +169,16 @@ def first_node_words(row: LayerRow) -> str:
 def left_out_words(rows: tuple[LayerRow, ...]) -> str:
     """What a table leaves out, and where to find it."""
     shares = [r.bound.share_value for r in rows if r.bound.share_value is not None]
-    share = f", {format_share(sum(shares))} of the bound," if shares else ""
-    verb = "layer is" if len(rows) == 1 else "layers are"
-    return f"{len(rows):,} more {verb}{share} in report.html and report.json".replace(
-        "are, ", "are "
-    )
+    share = f" ({format_share(sum(shares))} of the bound)" if shares else ""
+    more = "1 more layer is" if len(rows) == 1 else f"{len(rows):,} more layers are"
+    return f"{more} in report.html and report.json{share}"
 
 
 def format_word(layout: str) -> str:
     """The short word in the builder's description of a format, such as `NHWC`."""
     match = _FORMAT_WORD.search(layout)
-    return visible((match[1] or match[2]) if match else layout)
+    word = (match[1] or match[2]) if match else layout
+    return "Linear" if word == "LINEAR" else visible(word)
 
 
 def tensor_words(tensor: ReportTensor) -> str:

@@ -11,7 +11,7 @@ from trtplug.report.rows import near_misses_by_reason, tensors_words
 from trtplug.report.units import format_bytes
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report, ReportSite
+    from trtplug.report.report import Report, ReportLayer, ReportSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,12 @@ def sections(report: Report) -> tuple[Section, ...]:
 
 
 def _added(report: Report) -> tuple[Line, ...]:
-    return tuple(
-        Line(
-            name=visible(layer.name),
-            words=f"#{layer.index} {layer.added}, {tensors_words(layer)}, {format_bytes(layer.bytes)}",
-        )
-        for layer in report.layers
-        if layer.added
-    )
+    added = (layer for layer in report.layers if layer.added)
+    return tuple(Line(name=visible(layer.name), words=_addition(layer)) for layer in added)
+
+
+def _addition(layer: ReportLayer) -> str:
+    return f"#{layer.index} {layer.added}, {tensors_words(layer)}, {format_bytes(layer.bytes)}"
 
 
 def _sites_title(report: Report) -> str:

@@ -71,15 +71,15 @@ def code(name: str) -> str:
 
 
 def text(words: str) -> str:
-    """Visible words that may hold names, for the middle of a line: nothing in them has a meaning."""
+    """Visible words that may hold names, for the middle of a line: nothing in them means more."""
     escaped = _INLINE.sub(_entity, words)
     # Mentions are found in the rendered text, where an entity is an @ again; not so in code.
     return f"<code>{escaped}</code>" if "@" in words else escaped
 
 
 def _opening(words: str) -> str:
-    """The same at the start of a line."""
-    return _OPENING.sub(lambda match: f"{match[1]}&#{ord(match[2])};", text(words))
+    """The same at the start of a line, where blanks mean something too."""
+    return _OPENING.sub(lambda match: f"{match[1]}&#{ord(match[2])};", text(words.lstrip()))
 
 
 def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], figures: int = 0) -> str:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.report.sample_detector import realistic_report
+from tests.report.samples import chain_report, make_site, small_report
+from trtplug.report.sections import sections
+
+
+def test_each_thing_that_stands_out_is_listed() -> None:
+    added, sites, misses, warnings = sections(small_report())
+    assert added.title == "Added by the builder: 1 reformat, 1 cast, 1 copy"
+    assert [line.words for line in added.lines] == [
+        "#1 reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
+        "#3 cast, fp32 NHWC → fp16 NHWC, 6.00 KiB",
+        "#5 copy, fp16 Linear, 4.00 KiB",
+    ]
+    assert sites.title == "Sites: 1 of 2 fused into one layer"
+    assert [(line.name, line.words) for line in sites.lines] == [
+        (
+            r"two\nlines",
+            "Conv 3x3 + Relu; split over layers #4, #3; 2 layers hold its nodes",
+        )
+    ]
+    assert [(line.name, line.words) for line in misses.lines] == [
+        ("output-also-used", "2"),
+        ("no-activation", "1"),
+    ]
+    assert [line.words for line in warnings.lines][3] == r"two\nlines"
+
+
+def test_warnings_have_no_heading_where_there_are_none() -> None:
+    titles = [s.title for s in sections(chain_report(2))]
+    assert titles == [
+        "Added by the builder: 0 reformats, 0 casts",
+        "Sites: 2 of 2 fused into one layer",
+        "Near misses: 0",
+    ]
+
+
+def test_plugins_are_counted_and_sites_in_no_layer_listed() -> None:
+    report = realistic_report()
+    plugin = make_site("p", ("p",), "plugin", ())
+    lost = make_site("lost", ("lost",), "unknown", ("not a layer",))
+    section = sections(replace(report, sites=(plugin, lost)))[1]
+    assert section.title.endswith(", 1 by a plugin")
+    assert [line.words for line in section.lines] == [
+        "Conv 3x3 + Relu; in no layer; 1 layers hold its nodes"
+    ]
