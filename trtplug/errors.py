@@ -262,6 +262,63 @@ class ProfileInvalidError(TrtplugError):
         return "profiles/README.md lists the fields; TRTPLUG_PROFILES names the folder of your own"
 
 
+@dataclass(eq=False)
+class ReferenceFailedError(TrtplugError):
+    """ONNX Runtime cannot load or run a model."""
+
+    code: ClassVar[str] = "reference-failed"
+    exit_status: ClassVar[int] = BAD_INPUT
+    path: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Model and ONNX Runtime's own words."""
+        return f"ONNX Runtime cannot run {self.path}: {self.problem}"
+
+
+@dataclass(eq=False)
+class RewriteInvalidError(TrtplugError):
+    """A rewritten model that ONNX's checker refuses; nothing was written."""
+
+    code: ClassVar[str] = "rewrite-invalid"
+    exit_status: ClassVar[int] = BAD_INPUT
+    path: str
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """Model and the checker's own words."""
+        return f"{self.path}, rewritten, breaks the ONNX standard: {self.problem}"
+
+    @property
+    def hint(self) -> str:
+        """Where the fault lies most often."""
+        return "most often the model breaks it itself: `python -m onnx.bin.checker MODEL` says"
+
+
+@dataclass(eq=False)
+class PrecisionError(TrtplugError):
+    """A precision that the model cannot be given, or that would change nothing."""
+
+    code: ClassVar[str] = "precision"
+    exit_status: ClassVar[int] = BAD_INPUT
+    path: str
+    precision: str
+    problem: str
+    advice: str = ""
+
+    @property
+    def message(self) -> str:
+        """Model, precision, problem."""
+        return f"{self.path} cannot be made {self.precision}: {self.problem}"
+
+    @property
+    def hint(self) -> str:
+        """The advice as given."""
+        return self.advice
+
+
 # --- output ----------------------------------------------------------------------------------
 
 
