@@ -101,6 +101,8 @@ class Outcome:
     """How one build ended; a failure is a value here, so that other targets go on."""
 
     target: str
+    folder: str
+    """That of the request."""
     status: OutcomeStatus
     reasons: tuple[str, ...]
     """The builder's own errors; for a crash, the last lines of its log."""

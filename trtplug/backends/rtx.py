@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
+from importlib.metadata import distributions
 
+from trtplug.backends import rtx_build
 from trtplug.backends.backend import Capabilities
 from trtplug.target import Sm
 
@@ -14,11 +15,6 @@ _SMS = (75, 80, 86, 89, 120, 121)
 """`ComputeCapability` of 1.7; a test holds it against the bindings."""
 
 
-def _distributions() -> list[importlib.metadata.Distribution]:
-    found = (importlib.metadata.distributions(name=p) for p in _PACKAGES)
-    return [d for group in found for d in group]
-
-
 class RtxBackend:
     """Builds ahead of time for named SMs on a machine with no GPU; knows no plugins."""
 
@@ -26,8 +22,7 @@ class RtxBackend:
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of the library inside it."""
-        installed = {d.name.lower(): d.version for d in _distributions()}
-        return next((installed[p] for p in _PACKAGES if p in installed), None)
+        return next((d.version for p in _PACKAGES for d in distributions(name=p)), None)
 
     def capabilities(self) -> Capabilities:
         """All SMs that RTX knows, where it is installed."""
@@ -36,7 +31,9 @@ class RtxBackend:
 
     def child_command(self) -> tuple[str, ...]:
         """This interpreter, running the adapter."""
-        return (sys.executable, "-m", "trtplug.backends.rtx_build")
+        # Imported above, so that its bytecode is cached: compiling it in the child would leave
+        # another heap behind, and another heap is other bytes in the engine.
+        return (sys.executable, "-m", rtx_build.__name__)
 
     def how_to_get(self) -> str:
         """The package."""

@@ -12,18 +12,23 @@ import json
 import os
 import resource
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtplug.backends.backend import BuildOptions, BuildRequest, request_from_json
-from trtplug.backends.child import aslr_is_off, die_with_parent, take_stdout
+from trtplug.backends.child import (
+    CPU_VARIABLE,
+    aslr_is_off,
+    die_with_parent,
+    run_alone,
+    take_stdout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEP_INTERVAL_S = 0.05
-"""Progress is for eyes: twenty events a second, and the pipe never fills."""
+_STEPS_TOLD = 20
+"""Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""
 
 _KEPT = 50
 """Errors and warnings kept in the outcome; the log has all."""
@@ -32,6 +37,7 @@ _KEPT = 50
 def main() -> None:
     """Entry point of the child."""
     die_with_parent()
+    run_alone(int(os.environ.get(CPU_VARIABLE, "0")))
     channel = take_stdout()
 
     def emit(**event: object) -> None:
@@ -172,15 +178,15 @@ def _make_monitor(trt: Any, emit: Callable[..., None]) -> Any:
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.last = 0.0
+            self.steps: dict[str, int] = {}
 
         def phase_start(self, phase: str, parent: str | None, steps: int) -> None:
+            self.steps[phase] = steps
             emit(event="phase", name=phase, parent=parent, steps=steps)
 
         def step_complete(self, phase: str, step: int) -> bool:
-            now = time.monotonic()
-            if now - self.last >= _STEP_INTERVAL_S:
-                self.last = now
+            steps = self.steps.get(phase, 1)
+            if (step + 1) * _STEPS_TOLD // steps != step * _STEPS_TOLD // steps:
                 emit(event="step", name=phase, step=step + 1)
             return True
 

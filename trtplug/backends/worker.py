@@ -12,13 +12,14 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from trtplug.backends.backend import BuildRequest, Event, Outcome, OutcomeStatus
-from trtplug.backends.child import PARENT_VARIABLE, without_aslr
+from trtplug.backends.child import CPU_VARIABLE, PARENT_VARIABLE, without_aslr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,6 +46,9 @@ class Limits:
 @dataclass(slots=True, eq=False)
 class _Child:
     process: subprocess.Popen[bytes]
+    cpu: int
+    stderr: IO[bytes]
+    """What it says before its log is open."""
     request: BuildRequest | None = None
     started: float = 0.0
     buffer: bytearray = field(default_factory=bytearray)
@@ -63,6 +67,7 @@ class Children:
         self._command = command
         self._jobs = jobs
         self._limits = limits
+        self._waiting: list[BuildRequest] = []
         self._idle: list[_Child] = []
         self._busy: list[_Child] = []
 
@@ -83,40 +88,52 @@ class Children:
         for _ in range(min(count, self._jobs)):
             self._idle.append(self._start())
 
-    def run(
-        self, requests: Iterable[BuildRequest], on_event: Callable[[str, Event], None]
-    ) -> Iterator[Outcome]:
+    def submit(self, requests: Iterable[BuildRequest]) -> None:
+        """Starts as many of the builds as may run at once; the others wait."""
+        self._waiting += requests
+        self._fill()
+
+    def outcomes(self, on_event: Callable[[str, Event], None]) -> Iterator[Outcome]:
         """Outcomes in the order in which builds end; `on_event` hears of progress, by target."""
-        waiting = list(requests)
-        with selectors.DefaultSelector() as selector:
-            while waiting or self._busy:
-                while waiting and len(self._busy) < self._jobs:
-                    child = self._give(waiting.pop(0))
+        while self._waiting or self._busy:
+            self._fill()
+            with selectors.DefaultSelector() as selector:
+                for child in self._busy:
                     selector.register(_stdout(child), selectors.EVENT_READ, child)
-                for key, _ in selector.select(_TICK_S):
-                    child = cast(_Child, key.data)
-                    if not self._read(child, on_event):
-                        selector.unregister(key.fileobj)
-                        self._busy.remove(child)
-                        yield _outcome(child)
-                self._hold_to_limits()
+                ready = [cast(_Child, key.data) for key, _ in selector.select(_TICK_S)]
+            for child in ready:
+                if not self._read(child, on_event):
+                    self._busy.remove(child)
+                    # The next build starts before this outcome is looked into.
+                    self._fill()
+                    yield _outcome(child)
+            self._hold_to_limits()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._busy) < self._jobs:
+            self._give(self._waiting.pop(0))
 
     def _start(self) -> _Child:
+        taken = {c.cpu for c in (*self._idle, *self._busy)}
+        cpus = sorted(os.sched_getaffinity(0))
+        cpu = next((c for c in reversed(cpus) if c not in taken), cpus[-1])
         environ = {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
-        fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", PARENT_VARIABLE: str(os.getpid())}
+        fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+        told = {PARENT_VARIABLE: str(os.getpid()), CPU_VARIABLE: str(cpu)}
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
         with without_aslr():
             process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**environ, **fixed},
+                stderr=stderr,
+                env={**environ, **fixed, **told},
                 cwd="/",
                 start_new_session=True,
             )
-        return _Child(process=process)
+        return _Child(process=process, cpu=cpu, stderr=stderr)
 
-    def _give(self, request: BuildRequest) -> _Child:
+    def _give(self, request: BuildRequest) -> None:
         child = self._idle.pop() if self._idle else self._start()
         child.request = request
         child.started = time.monotonic()
@@ -127,7 +144,6 @@ class Children:
             stdin.write(request.to_json().encode() + b"\n")
             stdin.flush()
         self._busy.append(child)
-        return child
 
     def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
         """Reads what there is; False at the end of the child."""
@@ -194,6 +210,7 @@ def _outcome(child: _Child) -> Outcome:
     facts = end or {}
     return Outcome(
         target=child.request.target,
+        folder=child.request.folder,
         status=status,
         reasons=reasons,
         how=how,
@@ -216,7 +233,7 @@ def _ending(
     if child.stopped_for is not None:
         return child.stopped_for, "", ()
     assert child.request is not None
-    lines = last_lines(Path(child.request.folder) / "build.log")
+    lines = _last_lines_of(child)
     if returncode == -signal.SIGKILL:
         # Nobody here killed it: on Linux that is most often the out-of-memory killer.
         return "memory", "killed", lines
@@ -228,12 +245,17 @@ def _ending(
     return "crashed", how, lines
 
 
-def last_lines(log: Path) -> tuple[str, ...]:
-    """The last lines of a build log; empty where there is none."""
+def _last_lines_of(child: _Child) -> tuple[str, ...]:
+    """The last lines of its log, or of its stderr where it never opened one."""
+    assert child.request is not None
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+        with (Path(child.request.folder) / "build.log").open("rb") as log:
+            return _tail(log)
     except OSError:
-        return ()
-    return tuple(text.splitlines()[-_LAST_LINES:])
+        return _tail(child.stderr)
+
+
+def _tail(file: IO[bytes]) -> tuple[str, ...]:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _TAIL_BYTES))
+    return tuple(file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:])

@@ -1,1 +1,1 @@
-"""cli"""
+"""The command line: one file a command; each turns arguments into one call."""

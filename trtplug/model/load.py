@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
-from trtplug.errors import FileUnreadableError, ModelInvalidError
+from trtplug.errors import ModelInvalidError
 from trtplug.model.external import ExternalFile, check_external_data
+from trtplug.model.files import read_bytes
 from trtplug.tensor import Dim, TensorSpec
 
 if TYPE_CHECKING:
@@ -65,23 +66,6 @@ def load_model(path: Path) -> Model:
         ir_version=proto.ir_version,
         external=external,
     )
-
-
-def read_bytes(path: Path) -> bytes:
-    """All bytes of a file.
-
-    Raises:
-        FileUnreadableError: it cannot be read; the system's reason is kept.
-    """
-    if path.is_dir():
-        raise FileUnreadableError(path=str(path), problem="it is a folder")
-    try:
-        if path.exists() and not path.is_file():
-            raise FileUnreadableError(path=str(path), problem="it is no regular file")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or str(error)
-        raise FileUnreadableError(path=str(path), problem=problem.lower()) from error
 
 
 def _parse(data: bytes, path: Path) -> ModelProto:

@@ -6,13 +6,19 @@ The computation is never changed. Each repair is listed; a model that needs none
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto
+
+from trtplug.model.graph import node_labels, subgraphs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator
+
+    from onnx import GraphProto, NodeProto
 
     from trtplug.model.load import Model
     from trtplug.tensor import ShapeRange
@@ -31,75 +37,61 @@ class Prepared:
     data: bytes | None
     """Serialized; None where the file itself will do."""
     names: Mapping[str, str]
-    """Name in `data` -> the node's label, for nodes that were renamed."""
+    """The builder's name of each node -> the node's label."""
     repairs: tuple[str, ...]
     """One sentence each."""
 
 
-@dataclass(slots=True)
-class _Repairs:
-    """Collects what was mended, while one copy of the model is being made."""
-
-    names: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-
 def prepare(model: Model, ranges: tuple[ShapeRange, ...]) -> Prepared:
     """Repairs node names, names of unrelated axes, unused extra outputs of BatchNormalization."""
-    renames = dict(_name_repairs(model.proto.graph))
+    labels = node_labels(model.proto.graph)
+    renames = _name_repairs(labels)
+    names = {
+        renames.get(position) or node.name or f"node_of_{node.output[0]}": label
+        for position, (label, node) in enumerate(labels.items())
+        if renames.get(position) or node.name or node.output
+    }
     axes = _axes_to_part(model, ranges)
-    dead = [n for n in _nodes(model.proto.graph) if _is_old_norm(n)]
-    used = _used_names(model.proto.graph) if dead else set()
-    trims = {n.output[0] for n in dead if not used.intersection(n.output[1:])}
+    trims = _outputs_to_trim(labels.values(), model.proto.graph)
     if not (renames or axes or trims):
-        return Prepared(data=None, names={}, repairs=())
+        return Prepared(data=None, names=names, repairs=())
     copy = ModelProto()
     copy.CopyFrom(model.proto)
-    repairs = _Repairs()
-    _rename_nodes(copy, renames, repairs)
-    _part_axes(copy, axes, repairs)
-    _trim_outputs(copy, trims, repairs)
-    data = copy.SerializeToString()
-    return Prepared(data=data, names=repairs.names, repairs=tuple(repairs.notes))
+    for position, node in enumerate(node_labels(copy.graph).values()):
+        node.name = renames.get(position, node.name)
+        if node.output and node.output[0] in trims:
+            del node.output[1:]
+    _part_axes(copy, axes)
+    repairs = tuple(_repairs(len(renames), axes, len(trims)))
+    return Prepared(data=copy.SerializeToString(), names=names, repairs=repairs)
 
 
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Every node of a graph and of the graphs inside it, in file order."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(
-                attribute.graphs
-            ):
-                yield from _nodes(inner)
+def _name_repairs(labels: Mapping[str, NodeProto]) -> dict[int, str]:
+    """Position of each node that needs another name -> that name.
 
-
-def _name_repairs(graph: GraphProto) -> Iterator[tuple[int, str]]:
-    """Position of each node that needs another name, with its label.
-
-    A node without a name needs none: the parser names it `node_of_<first output>`.
+    A node without a name needs none: the parser calls it `node_of_<first output>`.
     """
-    seen: set[str] = set()
-    for position, node in enumerate(_nodes(graph)):
-        label = node.name or (node.output[0] if node.output else "")
-        if (node.name in seen and node.name) or _UNSAFE.search(label):
-            yield position, label
-        seen.add(node.name)
-
-
-def _rename_nodes(copy: ModelProto, renames: Mapping[int, str], repairs: _Repairs) -> None:
-    taken = {n.name for n in _nodes(copy.graph)}
-    for position, node in enumerate(_nodes(copy.graph)):
-        if position in renames:
-            name = f"trtplug_node_{position}"
+    times = Counter(node.name for node in labels.values())
+    taken = set(times)
+    renames = {}
+    for position, (label, node) in enumerate(labels.items()):
+        if (node.name and times[node.name] > 1) or _UNSAFE.search(label):
+            plain = f"trtplug_node_{position}"
+            name = plain if _UNSAFE.search(label) or label in taken else label
             while name in taken:
                 name += "_"
-            node.name = name
-            repairs.names[name] = renames[position]
-    if renames:
-        repairs.notes.append(
-            f"{len(renames)} node names were repeated or unsafe, and were replaced"
-        )
+            taken.add(name)
+            renames[position] = name
+    return renames
+
+
+def _repairs(renamed: int, axes: Mapping[str, str], trimmed: int) -> Iterator[str]:
+    if renamed:
+        yield f"{renamed} node names were repeated or unsafe, and were replaced for the builder"
+    for name, why in axes.items():
+        yield f"input axes called {name!r} were taken as unrelated: {why}"
+    if trimmed:
+        yield f"unused extra outputs of {trimmed} BatchNormalization nodes were dropped"
 
 
 def _axes_to_part(model: Model, ranges: tuple[ShapeRange, ...]) -> dict[str, str]:
@@ -125,34 +117,21 @@ def _axes_to_part(model: Model, ranges: tuple[ShapeRange, ...]) -> dict[str, str
     return parted
 
 
-def _part_axes(copy: ModelProto, axes: Mapping[str, str], repairs: _Repairs) -> None:
+def _part_axes(copy: ModelProto, axes: Mapping[str, str]) -> None:
     for value in copy.graph.input:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.dim_param in axes:
                 dim.dim_param = f"{value.name}.axis{axis}"
-    for name, why in axes.items():
-        repairs.notes.append(f"input axes called {name!r} were taken as unrelated: {why}")
 
 
-def _is_old_norm(node: NodeProto) -> bool:
-    return node.op_type == "BatchNormalization" and len(node.output) > 1
+def _outputs_to_trim(nodes: Collection[NodeProto], graph: GraphProto) -> set[str]:
+    """First output of each BatchNormalization whose further outputs nobody reads.
 
-
-def _used_names(graph: GraphProto) -> set[str]:
-    names = {o.name for o in graph.output}
-    for node in _nodes(graph):
-        names.update(node.input)
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                names.update(o.name for o in attribute.g.output)
-    return names
-
-
-def _trim_outputs(copy: ModelProto, trims: set[str], repairs: _Repairs) -> None:
-    for node in _nodes(copy.graph):
-        if node.output and node.output[0] in trims and _is_old_norm(node):
-            del node.output[1:]
-    if trims:
-        repairs.notes.append(
-            f"unused extra outputs of {len(trims)} BatchNormalization were dropped"
-        )
+    Before opset 14 exporters wrote the training outputs too; the parser takes one output only.
+    """
+    norms = [n for n in nodes if n.op_type == "BatchNormalization" and len(n.output) > 1]
+    if not norms:
+        return set()
+    used = {name for node in nodes for name in node.input} | {o.name for o in graph.output}
+    used |= {o.name for node in nodes for inner in subgraphs_of(node) for o in inner.output}
+    return {n.output[0] for n in norms if not used.intersection(n.output[1:])}

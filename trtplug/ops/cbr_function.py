@@ -120,10 +120,14 @@ def _unary(op_type: str) -> Callable[[_Body, str, CbrAttributes], str]:
 
 
 def _clip(body: _Body, x: str, given: CbrAttributes) -> str:
+    return _bounded(body, x, given.min, given.max)
+
+
+def _bounded(body: _Body, x: str, least: float, most: float) -> str:
     if body.opset < 11:
-        return body.add("Clip", [x], min=given.min, max=given.max)
-    low = body.constant(given.min) if given.min > -UNBOUNDED else ""
-    high = body.constant(given.max) if given.max < UNBOUNDED else ""
+        return body.add("Clip", [x], min=least, max=most)
+    low = body.constant(least) if least > -UNBOUNDED else ""
+    high = body.constant(most) if most < UNBOUNDED else ""
     return body.add("Clip", [x, low, high] if high else [x, low])
 
 
@@ -140,6 +144,10 @@ def _hard_sigmoid(body: _Body, x: str, given: CbrAttributes) -> str:
 
 
 def _hard_swish(body: _Body, x: str, given: CbrAttributes) -> str:
+    if (given.alpha, given.beta) == (float(np.float32(1 / 6)), 0.5):
+        # 1/6 is no float32: dividing by 6 is nearer to what all exporters write.
+        gate = _bounded(body, body.add("Add", [x, body.constant(3.0)]), 0.0, 6.0)
+        return body.add("Div", [body.add("Mul", [x, gate]), body.constant(6.0)])
     return body.add("Mul", [x, _hard_sigmoid(body, x, given)])
 
 

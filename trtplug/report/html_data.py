@@ -51,7 +51,9 @@ def page_data(report: Report, rows: tuple[LayerRow, ...]) -> Json:
         ],
         "timed": has_times(report),
         "layers": layers,
-        "nodes": [{"label": visible(label), "op": visible(op)} for label, op in nodes.labels],
+        "nodes": [
+            {"label": visible(label), "op": visible(op) if op else ""} for label, op in nodes.labels
+        ],
         "graph": _graph(report, tensors),
         "sites": _sites(report, by_name, nodes),
         "misses": _misses(report, by_name),

@@ -12,15 +12,18 @@ from typing import Literal
 
 SCHEMA = "trtplug.report/1"
 
-KernelStatus = Literal["chosen", "chosen_at_first_run", "unknown"]
+KernelStatus = Literal["chosen", "chosen_at_first_run", "none", "unknown"]
 """`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine
-first runs. `unknown`: the builder says nothing."""
+first runs. `none`: the layer touches no tensor (it synchronises streams, or computes shapes).
+`unknown`: the builder says nothing."""
 
 SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
 """`native_fused`: all of the site's nodes became one layer. `unknown`: they are in no layer."""
 
-Added = Literal["reformat", "cast", "copy"]
-"""What a layer that holds no ONNX node does: another layout, another type, or neither."""
+Added = Literal["reformat", "cast", "copy", "fill", "sync", "other"]
+"""What a layer that holds no ONNX node does: another layout, another type, neither of the two;
+`fill`: it makes a constant, from no input; `sync`: it touches no tensor; `other`: it has several
+inputs or outputs."""
 
 BoundBy = Literal["memory", "matrix", "vector"]
 
@@ -38,7 +41,7 @@ class ReportModel:
     producer: str
     nodes: int
     parameters: int | None
-    """Number of weight elements."""
+    """Number of elements in initializers and in tensors of Constant nodes."""
     precision: str
     """What `--precision` asked for: `keep`, `fp16` or `bf16`."""
 

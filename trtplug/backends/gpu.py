@@ -1,0 +1,62 @@
+"""The GPU at hand, asked through the CUDA driver itself; no package needed.
+
+Source of names and numbers: CUDA Driver API, cuDeviceGetAttribute, CUdevice_attribute.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from trtplug.target import Sm
+
+_MAJOR = 75
+_MINOR = 76
+_SUCCESS = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU of this machine."""
+
+    name: str
+    sm: Sm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSearch:
+    """What a look for GPUs found."""
+
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+    """CUDA version of the driver, such as `13.0`; None without a driver."""
+    problem: str
+    """Why there is none; empty where there is one."""
+
+
+def find_gpus() -> GpuSearch:
+    """All GPUs that the CUDA driver shows; never raises."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return GpuSearch(gpus=(), driver=None, problem="no CUDA driver (libcuda.so.1) is installed")
+    version, count = ctypes.c_int(), ctypes.c_int()
+    status = cuda.cuInit(0)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    driver = f"{version.value // 1000}.{version.value % 1000 // 10}" if version.value else None
+    if status != _SUCCESS:
+        problem = f"the CUDA driver does not start (cuInit gave error {status})"
+        return GpuSearch(gpus=(), driver=driver, problem=problem)
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    gpus = tuple(_gpu(cuda, position) for position in range(count.value))
+    return GpuSearch(gpus=gpus, driver=driver, problem="" if gpus else "the driver shows no GPU")
+
+
+def _gpu(cuda: ctypes.CDLL, position: int) -> Gpu:
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    name = ctypes.create_string_buffer(256)
+    cuda.cuDeviceGet(ctypes.byref(device), position)
+    cuda.cuDeviceGetName(name, len(name), device)
+    cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device)
+    cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device)
+    return Gpu(name=name.value.decode(errors="replace"), sm=Sm(major.value * 10 + minor.value))

@@ -1,0 +1,174 @@
+"""Builds what the store does not have: children build while the model's facts are worked out."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, InputRange
+from trtplug.backends.worker import Children, Limits
+from trtplug.engine.artifact import canonical_sha256
+from trtplug.engine.entry import put_entry
+from trtplug.engine.failure import failure_of
+from trtplug.engine.manifest import Agreement, ManifestTarget
+from trtplug.engine.result import Result
+from trtplug.errors import ModelInvalidError, OutputError, TrtplugError
+from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.profile import GpuProfile
+from trtplug.scratch import as_output_error
+from trtplug.store import Store
+from trtplug.target import parse_target
+from trtplug.tensor import ShapeRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trtplug.backends.backend import Event, Outcome
+    from trtplug.model.load import Model
+    from trtplug.model.prepare import Prepared
+    from trtplug.produce import Ground
+
+_WORK = ".work"
+"""Below the bundle under way: what builders need and no bundle holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What all builds of one command have in common."""
+
+    model: Path
+    ranges: tuple[ShapeRange, ...]
+    """As given on the command line."""
+    options: BuildOptions
+    limits: Limits
+    jobs: int
+    backend: Backend
+    profiles: tuple[GpuProfile, ...]
+    store: Store
+    plan: Plan
+    folder: Path
+    """The bundle under way."""
+
+
+def build_misses(
+    job: Job, targets: tuple[PlannedTarget, ...], on_event: Callable[[str, Event], None]
+) -> Iterator[Result]:
+    """Results in the order in which the targets end.
+
+    Raises:
+        TrtplugError: the model or the shapes cannot be used, for any target.
+    """
+    repeat = job.plan.repeat
+    with Children(job.backend.child_command(), job.jobs, job.limits) as children:
+        # The children load the builder's library while the model is read here.
+        children.warm(len(targets) * repeat)
+        model, prepared, ranges = _read(job)
+        children.submit(r for t in targets for r in _requests(job, t, prepared, ranges, repeat))
+        ground = _ground(job, model, prepared, ranges)
+        ended: dict[str, list[Outcome]] = defaultdict(list)
+        planned = {t.target: t for t in targets}
+        for outcome in children.outcomes(on_event):
+            ended[outcome.target].append(outcome)
+            if len(ended[outcome.target]) == repeat:
+                yield _result(job, ground, planned[outcome.target], ended[outcome.target])
+    shutil.rmtree(job.folder / _WORK, ignore_errors=True)
+
+
+def _read(job: Job) -> tuple[Model, Prepared, tuple[ShapeRange, ...]]:
+    from trtplug.model.load import load_model
+    from trtplug.model.prepare import prepare
+    from trtplug.model.ranges import resolve_ranges
+
+    model = load_model(job.model)
+    if model.sha256 != job.plan.model_sha256:
+        raise ModelInvalidError(path=str(job.model), problem="it changed while it was being read")
+    ranges = resolve_ranges(model, job.ranges)
+    prepared = prepare(model, ranges)
+    with as_output_error(job.folder):
+        (job.folder / _WORK).mkdir()
+        if prepared.data is not None:
+            (job.folder / _WORK / "model.onnx").write_bytes(prepared.data)
+    return model, prepared, ranges
+
+
+def _requests(
+    job: Job,
+    target: PlannedTarget,
+    prepared: Prepared,
+    ranges: tuple[ShapeRange, ...],
+    repeat: int,
+) -> Iterator[BuildRequest]:
+    """The first build of a target fills its folder in the bundle; others are for comparison."""
+    for number in range(repeat):
+        work = job.folder / _WORK / f"{target.sm}-{number}"
+        folder = work if number else job.folder / target.sm
+        folder.mkdir()
+        yield BuildRequest(
+            target=target.target,
+            sm=parse_target(target.target).sm.number,
+            model=str(job.model.resolve()),
+            data=str(job.folder / _WORK / "model.onnx") if prepared.data is not None else None,
+            ranges=tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges),
+            options=job.options,
+            folder=str(folder),
+        )
+
+
+def _ground(job: Job, model: Model, prepared: Prepared, ranges: tuple[ShapeRange, ...]) -> Ground:
+    from trtplug.produce import Ground
+    from trtplug.report.model_facts import gather_facts
+
+    return Ground(
+        plan=job.plan,
+        facts=gather_facts(model, ranges),
+        prepared=prepared,
+        profiles=job.profiles,
+        folder=job.folder,
+    )
+
+
+def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Outcome]) -> Result:
+    from trtplug.produce import produce_target
+
+    failed = next((o for o in outcomes if o.status != "built"), None)
+    place = job.folder / planned.sm
+    if failed is not None:
+        for file in place.iterdir():
+            if file.name != "build.log":
+                file.unlink()
+        limits = job.limits
+        error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
+        return Result(target=planned, error=error)
+    try:
+        first = next(o for o in outcomes if o.folder == str(place))
+        made = produce_target(ground, planned, first, _agreement(outcomes))
+    except TrtplugError as error:
+        return Result(target=planned, error=error)
+    _store(job, planned, made)
+    return Result(target=planned, made=made)
+
+
+def _agreement(outcomes: list[Outcome]) -> Agreement | None:
+    """How far repeated builds agree; taken before the first engine gets its name."""
+    if len(outcomes) == 1:
+        return None
+    canonical = {canonical_sha256(Path(o.folder) / "engine") for o in outcomes}
+    return Agreement(
+        builds=len(outcomes),
+        same_bytes=len({o.engine_sha256 for o in outcomes}) == 1,
+        same_canonical=len(canonical) == 1,
+    )
+
+
+def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
+    """Keeps the result for the next build; a store that cannot be written costs time, no more."""
+    if made.backend_version != job.plan.backend_version:
+        return
+    try:
+        with job.store.publishing(planned.key, {"target": planned.target}) as entry:
+            put_entry(job.folder, made, entry)
+    except (OutputError, OSError):
+        return

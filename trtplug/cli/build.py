@@ -1,0 +1,149 @@
+"""`trtplug build`: the main job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trtplug.cli.options import Format, parse_bytes
+from trtplug.errors import BUILD_FAILED, DONE, UsageError
+
+if TYPE_CHECKING:
+    from trtplug.pipeline import BuildCommand
+
+
+def build(
+    model: Annotated[Path | None, typer.Argument(help="The ONNX model.")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="GPU profile (rtx4090), SM (sm_89), local or all; repeatable."),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=MIN[:OPT:MAX], shapes as 1x3x640x640; repeatable."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the bundle.  [default: out]")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="keep: as the model says.  [default: keep]")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, rtx or null.  [default: auto]")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="trtplug.toml with a [build] table; options win over it.")
+    ] = None,
+    tf32: Annotated[
+        bool | None, typer.Option("--tf32/--no-tf32", help="TF32 for FP32 layers.  [default: on]")
+    ] = None,
+    optimization_level: Annotated[
+        int | None, typer.Option(min=0, max=5, help="Effort of the builder, 0 to 5.")
+    ] = None,
+    workspace: Annotated[
+        str | None, typer.Option(help="Limit on the engine's scratch memory, such as 1GiB.")
+    ] = None,
+    weight_streaming: Annotated[
+        bool | None, typer.Option("--weight-streaming", help="Let weights stay in host memory.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, help="Build each engine so often and compare the builds.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Builds at once.  [default: one a processor]")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Time limit on each build, in seconds.")
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Limit on each builder's memory, such as 8GiB.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Build even where the store has the engine.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and build nothing.")
+    ] = False,
+    format: Annotated[Format, typer.Option(help="Form of the result on stdout.")] = Format.TEXT,
+) -> int:
+    """Build one engine per target, with a report of its layers and kernels."""
+    options = {
+        k: v for k, v in locals().items() if k not in ("config", "force", "dry_run", "format")
+    }
+    command = _command(_merged(options, config), force)
+    if dry_run or command.backend == "null":
+        return _show_plan(command, format)
+    return _build(command, format)
+
+
+def _merged(options: dict[str, Any], config: Path | None) -> dict[str, Any]:
+    """Options over the file; what neither gives is left out."""
+    from trtplug.cli.config import read_config
+
+    given = {k: v for k, v in options.items() if v is not None}
+    return {**(read_config(config) if config is not None else {}), **given}
+
+
+def _command(options: dict[str, Any], force: bool) -> BuildCommand:
+    from trtplug.backends.backend import BuildOptions
+    from trtplug.backends.worker import Limits
+    from trtplug.pipeline import BuildCommand
+    from trtplug.tensor import parse_shape_range
+
+    if "model" not in options:
+        raise UsageError("no model was given", "trtplug build MODEL.onnx --target rtx4090")
+    _check_precision(options.get("precision", "keep"))
+    sizes = {
+        k: parse_bytes(options[k], f"--{k.replace('_', '-')}")
+        for k in ("workspace", "memory_limit")
+        if k in options
+    }
+    return BuildCommand(
+        model=options["model"],
+        targets=tuple(options.get("target", ())),
+        shapes=tuple(parse_shape_range(s) for s in options.get("shape", ())),
+        out=options.get("out", Path("out")),
+        precision=options.get("precision", "keep"),
+        backend=options.get("backend", "auto"),
+        options=BuildOptions(
+            tf32=options.get("tf32", True),
+            optimization_level=options.get("optimization_level"),
+            workspace_bytes=sizes.get("workspace"),
+            weight_streaming=options.get("weight_streaming", False),
+        ),
+        limits=Limits(timeout_s=options.get("timeout"), memory_bytes=sizes.get("memory_limit")),
+        jobs=options.get("jobs", len(os.sched_getaffinity(0))),
+        repeat=options.get("repeat", 1),
+        force=force,
+    )
+
+
+def _check_precision(precision: str) -> None:
+    if precision != "keep":
+        raise UsageError(f"unknown precision {precision!r}", "this version knows: keep")
+
+
+def _show_plan(command: BuildCommand, format: Format) -> int:
+    from trtplug.cli.show import plan_text
+    from trtplug.document import to_json
+    from trtplug.model.load import load_model
+    from trtplug.model.ranges import resolve_ranges
+    from trtplug.pipeline import plan_build
+    from trtplug.settings import read_settings
+
+    resolve_ranges(load_model(command.model), command.shapes)
+    plan = plan_build(command, read_settings()).plan
+    typer.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
+    return DONE
+
+
+def _build(command: BuildCommand, format: Format) -> int:
+    from trtplug.cli.progress import make_listener
+    from trtplug.cli.show import show_bundle
+    from trtplug.pipeline import run_build
+    from trtplug.settings import read_settings
+
+    with make_listener(sys.stderr) as listener:
+        manifest = run_build(command, read_settings(), listener)
+    show_bundle(manifest, command.out, format)
+    return BUILD_FAILED if manifest.failures else DONE

@@ -1,0 +1,77 @@
+"""`trtplug.toml`: the options of `trtplug build`, for pipelines. The command line wins over it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trtplug.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_STRING = (str,)
+_NUMBER = (int, float)
+_KEYS: dict[str, tuple[type, ...]] = {
+    "model": _STRING,
+    "target": (list,),
+    "shape": (list,),
+    "out": _STRING,
+    "precision": _STRING,
+    "backend": _STRING,
+    "jobs": (int,),
+    "repeat": (int,),
+    "timeout": _NUMBER,
+    "memory_limit": _STRING,
+    "tf32": (bool,),
+    "optimization_level": (int,),
+    "workspace": _STRING,
+    "weight_streaming": (bool,),
+}
+"""Key of the table `[build]` -> the types it takes; lists hold strings."""
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """The table `[build]` of a file; paths in it are taken from the file's own folder.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or has a key or value of the wrong kind.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(file=str(file), problem=problem) from error
+    for key in document:
+        if key != "build":
+            raise ConfigError(file=str(file), problem=f"unknown table or key {key!r}; use [build]")
+    table = document.get("build", {})
+    if not isinstance(table, dict):
+        raise ConfigError(file=str(file), problem="build must be a table: [build]")
+    for key, value in table.items():
+        if problem := _problem(key, value):
+            raise ConfigError(file=str(file), problem=problem)
+    return {key: _placed(key, value, file) for key, value in table.items()}
+
+
+def _problem(key: str, value: object) -> str:
+    if key not in _KEYS:
+        return f"unknown key {key!r} in [build]; known are {', '.join(sorted(_KEYS))}"
+    # In Python True is an int; in TOML it is not.
+    if not isinstance(value, _KEYS[key]) or (isinstance(value, bool) and bool not in _KEYS[key]):
+        wanted = " or ".join(t.__name__ for t in _KEYS[key])
+        return f"build.{key} must be {wanted}, not {value!r}"
+    if isinstance(value, list) and not all(isinstance(v, str) for v in value):
+        return f"build.{key} must be a list of strings, not {value!r}"
+    return ""
+
+
+def _placed(key: str, value: Any, file: Path) -> Any:  # noqa: ANN401 - a TOML value
+    if key in ("model", "out"):
+        return file.parent / value
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,150 @@
+"""Progress on stderr: bars where it is a terminal, plain lines where it is not."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trtplug.backends.backend import Event
+    from trtplug.engine.result import Result
+    from trtplug.pipeline import Listener
+    from trtplug.plan.plan import Plan
+
+
+@contextlib.contextmanager
+def make_listener(stream: TextIO) -> Iterator[Listener]:
+    """A listener that writes to a stream."""
+    if stream.isatty():
+        from rich.console import Console
+
+        with _bars(Console(file=stream)) as bars:
+            yield BarListener(bars)
+    else:
+        yield LineListener(stream)
+
+
+def _bars(console: Any) -> Any:  # noqa: ANN401 - rich is loaded only where it is used
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.fields[target]}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        refresh_per_second=8,
+    )
+
+
+def result_line(result: Result) -> str:
+    """How one target ended, in one line."""
+    if result.made is None:
+        error = result.error
+        return f"failed: {error.code if error else 'unknown'}"
+    made = result.made
+    how = "from the store" if made.from_store else f"built in {made.build_seconds:.1f} s"
+    size = f"{made.engine.bytes / 2**20:.1f} MiB"
+    return f"{how}, {size}{agreement_words(result)}"
+
+
+def agreement_words(result: Result) -> str:
+    """What repeated builds agreed in; no more than was compared."""
+    agreement = result.made.agreement if result.made else None
+    if agreement is None:
+        return ""
+    if agreement.same_bytes:
+        return f"; {agreement.builds} builds have the same bytes"
+    if agreement.same_canonical:
+        return f"; {agreement.builds} builds agree in the canonical digest, not in their bytes"
+    return f"; {agreement.builds} builds differ, in the canonical digest too"
+
+
+class LineListener:
+    """One line when a target starts, one when it ends; nothing in between."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = time.monotonic()
+        self._started: set[str] = set()
+
+    def planned(self, plan: Plan) -> None:
+        """Says what will be built."""
+        todo = sum(t.supported and not t.in_store for t in plan.targets)
+        have = sum(t.in_store for t in plan.targets)
+        self._say(
+            f"{plan.model_file}: {len(plan.targets)} targets on {plan.backend} "
+            f"{plan.backend_version}: {todo} to build, {have} in the store"
+        )
+
+    def event(self, target: str, event: Event) -> None:
+        """Says once that a build has started."""
+        if event["event"] == "phase" and target not in self._started:
+            self._started.add(target)
+            self._say(f"{target}: building")
+
+    def ended(self, result: Result) -> None:
+        """Says how it ended."""
+        self._say(f"{result.target.target}: {result_line(result)}")
+
+    def _say(self, line: str) -> None:
+        print(f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True)
+
+
+class BarListener:
+    """A bar for each target, driven by the builder's own progress monitor."""
+
+    def __init__(self, bars: Any) -> None:  # noqa: ANN401 - rich is loaded only where it is used
+        self._bars = bars
+        self._tasks: dict[str, Any] = {}
+        self._phases: dict[str, _Phases] = {}
+
+    def planned(self, plan: Plan) -> None:
+        """One bar for each target."""
+        for target in plan.targets:
+            self._phases[target.target] = _Phases()
+            self._tasks[target.target] = self._bars.add_task(
+                "waiting", target=target.target, total=1.0
+            )
+
+    def event(self, target: str, event: Event) -> None:
+        """Moves the bar, and names the phase."""
+        done, name = self._phases[target].take(event)
+        self._bars.update(self._tasks[target], completed=done, description=name)
+
+    def ended(self, result: Result) -> None:
+        """Fills the bar, and says how it ended."""
+        task = self._tasks[result.target.target]
+        self._bars.update(
+            task, completed=1.0 if result.made else None, description=result_line(result)
+        )
+        self._bars.stop_task(task)
+
+
+class _Phases:
+    """Nested phases of one build as a share of the whole: each step of a phase weighs the same."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, int, int]] = []
+        self._most = 0.0
+
+    def take(self, event: Event) -> tuple[float, str]:
+        kind, name = event["event"], str(event.get("name", ""))
+        if kind == "phase":
+            self._open.append((name, int(str(event["steps"])) or 1, 0))
+        elif kind == "step":
+            step = int(str(event["step"]))
+            self._open = [(n, s, step if n == name else d) for n, s, d in self._open]
+        elif kind == "end":
+            self._open = [p for p in self._open if p[0] != name]
+        share, width = 0.0, 1.0
+        for _, steps, done in self._open:
+            share += width * min(done, steps) / steps
+            width /= steps
+        # A bar that goes back would be read as a fault.
+        self._most = max(self._most, min(share, 1.0))
+        return self._most, self._open[-1][0] if self._open else "finishing"

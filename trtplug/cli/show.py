@@ -1,0 +1,88 @@
+"""Results on stdout: plans, bundles, reports."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from trtplug.cli.options import Format
+from trtplug.document import to_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtplug.engine.manifest import Manifest, ManifestTarget
+    from trtplug.plan.plan import Plan
+    from trtplug.report.report import Report
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan for people."""
+    lines = [
+        f"model      {plan.model_file}  sha256 {plan.model_sha256[:16]}",
+        f"builder    {plan.backend} {plan.backend_version}",
+        f"shapes     {', '.join(plan.shapes) or 'as in the model'}",
+        f"precision  {plan.precision}",
+        f"flags      {', '.join(f'{k}={v}' for k, v in plan.flags.items())}",
+        f"out        {plan.out}",
+        "",
+    ]
+    for target in plan.targets:
+        what = "build" if target.supported else "cannot be built by this backend"
+        what = "take from the store" if target.in_store else what
+        lines.append(f"{target.target}  {what}  (serves {', '.join(target.gpus) or 'no profile'})")
+    return "\n".join(lines) + "\n"
+
+
+def show_bundle(manifest: Manifest, out: Path, format: Format) -> None:
+    """What a build made: the manifest as JSON, or reports and a summary for people."""
+    if format is Format.JSON:
+        typer.echo(to_json(manifest), nl=False)
+        return
+    reports = [_read(out, target) for target in manifest.targets]
+    if format is Format.MARKDOWN:
+        from trtplug.report.to_markdown import report_to_markdown
+
+        typer.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
+    elif reports:
+        typer.echo(render_text(reports[0]))
+    _show_failures(manifest)
+    typer.echo(_summary(manifest, out), nl=False, err=format is Format.MARKDOWN)
+
+
+def render_text(report: Report) -> str:
+    """A report for the terminal at hand."""
+    from trtplug.report.to_text import report_to_text
+
+    width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 160)
+    return report_to_text(report, width=width, color=sys.stdout.isatty())
+
+
+def _read(out: Path, target: ManifestTarget) -> Report:
+    from trtplug.document import from_own_json
+    from trtplug.report.report import Report
+
+    return from_own_json(Report, (out / target.sm / "report.json").read_bytes())
+
+
+def _show_failures(manifest: Manifest) -> None:
+    for failure in manifest.failures:
+        typer.echo(f"error[{failure.code}]: {failure.message}", err=True)
+        if failure.hint:
+            typer.echo(f"hint: {failure.hint}", err=True)
+
+
+def _summary(manifest: Manifest, out: Path) -> str:
+    lines = []
+    for target in manifest.targets:
+        lines += [
+            f"{target.target}  serves {', '.join(target.gpus) or 'no known GPU'}",
+            f"  engine  {out / target.engine.file}  ({target.engine.bytes / 2**20:.1f} MiB)",
+            f"  sha256  {target.engine.sha256}",
+            f"  report  {out / target.sm / 'report.html'}",
+        ]
+    lines += [f"{f.target}  FAILED  {f.code}" for f in manifest.failures]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,85 @@
+"""An engine file: its header, its digest, and its canonical digest.
+
+Header of 64 bytes, as seen in TensorRT-RTX 1.7 files: 4 bytes magic that hold `trt`, at byte 16 the
+number of bytes after the header (little-endian, 64 bits), at byte 24 the builder's version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import re
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.errors import FileUnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HEADER_BYTES = 64
+
+_COUNTER = re.compile(rb"(__mye|__i64_inst_combine_temp_)(\d+)")
+"""Names that the compiler makes up, by a counter that may start elsewhere in each process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineHeader:
+    """What the first 64 bytes of an engine file say."""
+
+    magic: str
+    payload_bytes: int
+    builder_version: str
+    """Such as `1.7.1.116`."""
+    complete: bool
+    """Whether the file is as long as its header says."""
+
+
+def read_header(file: Path) -> EngineHeader | None:
+    """Header of an engine file; None for a file of another kind.
+
+    Raises:
+        FileUnreadableError: it cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(HEADER_BYTES)
+        size = file.stat().st_size
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise FileUnreadableError(path=str(file), problem=problem.lower()) from error
+    if len(head) < HEADER_BYTES or b"trt" not in head[:4] or head[4:8] != bytes(4):
+        return None
+    (payload,) = struct.unpack_from("<Q", head, 16)
+    return EngineHeader(
+        magic=head[:4].decode("ascii", "replace"),
+        payload_bytes=payload,
+        builder_version=".".join(str(b) for b in head[24:28]),
+        complete=payload + HEADER_BYTES == size,
+    )
+
+
+def canonical_sha256(file: Path) -> str:
+    """Digest of an engine with the counters in generated names renumbered in order of appearance.
+
+    Two builds that differ only in where such a counter started agree in it.
+    """
+    digest = hashlib.sha256()
+    if file.stat().st_size == 0:  # an empty file cannot be mapped
+        return digest.hexdigest()
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for piece in _renumbered(data):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _renumbered(data: mmap.mmap) -> Iterator[bytes]:
+    seen: dict[bytes, bytes] = {}
+    last = 0
+    for match in _COUNTER.finditer(data):
+        yield data[last : match.start()]
+        yield seen.setdefault(match[0], b"%s#%d" % (match[1], len(seen)))
+        last = match.end()
+    yield data[last:]

@@ -1,0 +1,120 @@
+"""The manifest: what a bundle holds, for whom, and with which digests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.document import read_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = "trtplug.manifest/1"
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestModel:
+    """The model that came in."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One file of the bundle."""
+
+    path: str
+    """Below the bundle, with `/`."""
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEngine:
+    """The engine of a target."""
+
+    file: str
+    sha256: str
+    canonical_sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far repeated builds of one target agreed."""
+
+    builds: int
+    same_bytes: bool
+    same_canonical: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestTarget:
+    """One engine and what belongs to it."""
+
+    target: str
+    sm: str
+    gpus: tuple[str, ...]
+    """Profiles of the GPUs that it serves."""
+    backend: str
+    backend_version: str
+    engine: ManifestEngine
+    files: tuple[ManifestFile, ...]
+    shapes: tuple[str, ...]
+    """Such as `x=1x3x320x320:1x3x640x640:1x3x960x960`."""
+    precision: str
+    flags: Mapping[str, str]
+    from_store: bool
+    """Whether the engine was taken from the store, and no builder ran."""
+    build_seconds: float
+    """Of the build that made it."""
+    peak_bytes: int
+    """Largest resident size of the builder's process."""
+    aslr_off: bool
+    """Whether it was built without address-space randomisation, which reproducing it needs."""
+    agreement: Agreement | None
+    """Set where it was built several times."""
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFailure:
+    """A target that was asked for and not built."""
+
+    target: str
+    code: str
+    message: str
+    hint: str
+    log: str | None
+    """Path of its build log in the bundle, where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Everything in a bundle."""
+
+    schema: str
+    tool_version: str
+    model: ManifestModel
+    targets: tuple[ManifestTarget, ...]
+    failures: tuple[ManifestFailure, ...]
+    files: tuple[ManifestFile, ...]
+    """Files that belong to no target: logs of failed builds."""
+
+    def every_file(self) -> tuple[ManifestFile, ...]:
+        """All files but the manifest itself."""
+        return tuple(f for t in self.targets for f in t.files) + self.files
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a bundle.
+
+    Raises:
+        DocumentError: missing, not JSON, of another schema or version, or with unfit fields.
+    """
+    return read_document(Manifest, SCHEMA, folder / MANIFEST)

@@ -1,0 +1,43 @@
+"""How one target ended: an engine with its files, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.engine.bundle import describe_file
+from trtplug.engine.manifest import ManifestFailure, ManifestFile, ManifestTarget
+from trtplug.errors import TrtplugError
+from trtplug.plan.plan import PlannedTarget
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Exactly one of `made` and `error` is set."""
+
+    target: PlannedTarget
+    made: ManifestTarget | None = None
+    error: TrtplugError | None = None
+
+
+def failure_entry(result: Result, folder: Path) -> ManifestFailure:
+    """A target that was not built, as the manifest lists it."""
+    error = result.error
+    assert error is not None
+    logs = log_files(result, folder)
+    return ManifestFailure(
+        target=result.target.target,
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        log=logs[0].path if logs else None,
+    )
+
+
+def log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
+    """The log of a failed build, where there is one."""
+    path = f"{result.target.sm}/build.log"
+    return (describe_file(folder, path),) if (folder / path).is_file() else ()

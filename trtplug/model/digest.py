@@ -1,0 +1,31 @@
+"""The digest of a model without parsing it, so that a build that the store has costs little."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from trtplug.model.files import read_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def model_sha256(path: Path) -> str:
+    """`Model.sha256` of a file.
+
+    A model with external data has the word `location` in it, as the key of each data file
+    (onnx.proto, TensorProto.external_data). Without that word the digest is that of the bytes, and
+    onnx need not be loaded.
+
+    Raises:
+        FileUnreadableError: it cannot be read.
+        ModelInvalidError: it may have external data, and is no ONNX model.
+        ExternalDataError: its external data is missing, too short, or outside its folder.
+    """
+    data = read_bytes(path)
+    if b"location" not in data:
+        return hashlib.sha256(data).hexdigest()
+    from trtplug.model.load import load_model
+
+    return load_model(path).sha256

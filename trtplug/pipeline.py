@@ -1,0 +1,179 @@
+"""The main job, as a table of contents: model -> plan -> engines -> reports -> bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import trtplug
+from trtplug.backends.backend import Backend, BuildOptions, Event
+from trtplug.backends.find import choose_backend, local_sm
+from trtplug.backends.worker import Limits
+from trtplug.build import Job, build_misses
+from trtplug.engine.bundle import bundle_folder, refuse_if_in_the_way, write_manifest
+from trtplug.engine.entry import take_entry
+from trtplug.engine.failure import unsupported
+from trtplug.engine.manifest import SCHEMA, Manifest, ManifestModel
+from trtplug.engine.result import Result, failure_entry, log_files
+from trtplug.model.digest import model_sha256
+from trtplug.plan.make import Builder, Wish, make_plan
+from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.profile import GpuProfile, bundled_folders, load_profiles
+from trtplug.store import Store
+from trtplug.target import parse_target
+from trtplug.tensor import ShapeRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trtplug.errors import TrtplugError
+    from trtplug.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildCommand:
+    """What `trtplug build` was asked to do."""
+
+    model: Path
+    targets: tuple[str, ...]
+    shapes: tuple[ShapeRange, ...]
+    out: Path
+    precision: str = "keep"
+    backend: str = "auto"
+    options: BuildOptions = field(default_factory=BuildOptions)
+    limits: Limits = field(default_factory=Limits)
+    jobs: int = 2
+    """Builds at once."""
+    repeat: int = 1
+    """How often each engine is built, to see whether the builds agree."""
+    force: bool = False
+    """Build even where the store has the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """Everything known before a builder starts."""
+
+    command: BuildCommand
+    backend: Backend
+    profiles: tuple[GpuProfile, ...]
+    store: Store
+    plan: Plan
+
+
+class Listener(Protocol):
+    """Hears how a build goes."""
+
+    def planned(self, plan: Plan) -> None:
+        """Once, before anything is built."""
+
+    def event(self, target: str, event: Event) -> None:
+        """Progress of one build."""
+
+    def ended(self, result: Result) -> None:
+        """One target is done, or has failed."""
+
+
+def plan_build(command: BuildCommand, settings: Settings) -> Planned:
+    """Chooses backend and targets and plans; starts nothing, writes nothing.
+
+    Raises:
+        TrtplugError: what was asked for cannot be meant, or this machine cannot do it.
+    """
+    sha256 = model_sha256(command.model)
+    backend = choose_backend(command.backend)
+    profiles = load_profiles(bundled_folders(settings))
+    store = Store(root=settings.store)
+    wish = Wish(
+        model_file=command.model.name,
+        model_sha256=sha256,
+        targets=command.targets,
+        shapes=tuple(str(s) for s in command.shapes),
+        precision=command.precision,
+        flags=command.options.as_flags(),
+        repeat=command.repeat,
+        fresh=command.force,
+        out=str(command.out),
+    )
+    sms = backend.capabilities().sms
+    builder = Builder(name=backend.name, version=backend.version() or "", sms=sms)
+    plan = make_plan(wish, builder, profiles, store, local_sm)
+    return Planned(command=command, backend=backend, profiles=profiles, store=store, plan=plan)
+
+
+def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> Manifest:
+    """Builds every target and publishes the bundle.
+
+    Returns:
+        The manifest of the bundle: engines, and targets that failed.
+
+    Raises:
+        TrtplugError: a reason that holds for every target; nothing was written.
+    """
+    refuse_if_in_the_way(command.out)
+    planned = plan_build(command, settings)
+    listener.planned(planned.plan)
+    results: list[Result] = []
+    with bundle_folder(command.out) as folder:
+        for result in _results(planned, folder, listener):
+            listener.ended(result)
+            results.append(result)
+        manifest = _manifest(planned.plan, results, folder)
+        write_manifest(folder, manifest)
+    return manifest
+
+
+def _results(planned: Planned, folder: Path, listener: Listener) -> Iterator[Result]:
+    """One result a target: what cannot be built, what the store has, what is built now."""
+    misses = []
+    for target in planned.plan.targets:
+        if not target.supported:
+            yield Result(target=target, error=_unsupported(target, planned))
+        elif (hit := _hit(planned, target, folder)) is not None:
+            yield hit
+        else:
+            misses.append(target)
+    if misses:
+        command = planned.command
+        yield from build_misses(
+            Job(
+                model=command.model,
+                ranges=command.shapes,
+                options=command.options,
+                limits=command.limits,
+                jobs=command.jobs,
+                backend=planned.backend,
+                profiles=planned.profiles,
+                store=planned.store,
+                plan=planned.plan,
+                folder=folder.resolve(),
+            ),
+            tuple(misses),
+            listener.event,
+        )
+
+
+def _hit(planned: Planned, target: PlannedTarget, folder: Path) -> Result | None:
+    entry = planned.store.find(target.key) if target.in_store else None
+    made = take_entry(entry, folder) if entry is not None else None
+    return Result(target=target, made=made) if made is not None else None
+
+
+def _unsupported(target: PlannedTarget, planned: Planned) -> TrtplugError:
+    backend = planned.backend
+    sm = parse_target(target.target).sm
+    return unsupported(target.target, sm, backend.name, backend.capabilities().sms)
+
+
+def _manifest(plan: Plan, results: list[Result], folder: Path) -> Manifest:
+    order = {target.target: place for place, target in enumerate(plan.targets)}
+    results = sorted(results, key=lambda r: order[r.target.target])
+    return Manifest(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        targets=tuple(r.made for r in results if r.made is not None),
+        failures=tuple(failure_entry(r, folder) for r in results if r.made is None),
+        files=tuple(f for r in results if r.made is None for f in log_files(r, folder)),
+    )

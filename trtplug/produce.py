@@ -1,0 +1,201 @@
+"""From a finished build to the files of its target: engine, reports, lock, log."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trtplug
+from trtplug.backends.log import Listing, parse_layer_text
+from trtplug.document import to_json
+from trtplug.engine.artifact import canonical_sha256
+from trtplug.engine.bundle import describe_file
+from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
+from trtplug.engine.lock import Lock, LockLayer
+from trtplug.engine.manifest import Agreement, ManifestEngine, ManifestModel, ManifestTarget
+from trtplug.errors import BuildFailedError
+from trtplug.model.prepare import Prepared
+from trtplug.plan.plan import Plan
+from trtplug.profile import GpuProfile, find_profile
+from trtplug.report.make import ReportInputs, make_report
+from trtplug.report.model_facts import ModelFacts
+from trtplug.report.report import Report, ReportEngine
+from trtplug.report.to_html import report_to_html
+from trtplug.store import sha256_of
+from trtplug.target import parse_target
+
+if TYPE_CHECKING:
+    from trtplug.backends.backend import Outcome
+    from trtplug.plan.plan import PlannedTarget
+
+
+_LONGEST_STEM = 60
+"""Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What all targets of one command have in common."""
+
+    plan: Plan
+    facts: ModelFacts
+    prepared: Prepared
+    """The model as the builder was given it."""
+    profiles: tuple[GpuProfile, ...]
+    folder: Path
+    """The bundle under way."""
+
+
+def produce_target(
+    ground: Ground, planned: PlannedTarget, outcome: Outcome, agreement: Agreement | None
+) -> ManifestTarget:
+    """Names the engine, writes report and lock beside it, and says what the manifest holds.
+
+    Raises:
+        BuildFailedError: the file is not what the builder gave.
+    """
+    place = ground.folder / planned.sm
+    engine = _name_engine(ground, planned, outcome)
+    listing = _take_listing(place / "layers.txt")
+    report = make_report(_inputs(ground, planned, outcome, engine, listing))
+    (place / "report.json").write_text(to_json(report), encoding="utf-8")
+    (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
+    shapes = tuple(str(r) for r in ground.facts.ranges)
+    lock = _lock(ground, planned, outcome, report, shapes)
+    (place / "lock.json").write_text(to_json(lock), encoding="utf-8")
+    names = (engine.file, "report.json", "report.html", "lock.json", "build.log")
+    return ManifestTarget(
+        target=planned.target,
+        sm=planned.sm,
+        gpus=planned.gpus,
+        backend=ground.plan.backend,
+        backend_version=outcome.builder_version,
+        engine=lock.engine,
+        files=tuple(describe_file(ground.folder, f"{planned.sm}/{name}") for name in names),
+        shapes=shapes,
+        precision=ground.plan.precision,
+        flags=ground.plan.flags,
+        from_store=False,
+        build_seconds=round(outcome.seconds, 3),
+        peak_bytes=outcome.peak_bytes,
+        aslr_off=outcome.aslr_off,
+        agreement=agreement,
+        warnings=report.warnings,
+    )
+
+
+def engine_name(model_file: str, target: str) -> str:
+    """File name of an engine, such as `det.rtx-1.7-sm_89.engine`; safe in any shell and system."""
+    stem = re.sub(r"[^\w.-]", "_", model_file.rpartition(".")[0] or model_file)[:_LONGEST_STEM]
+    return f"{stem}.{parse_target(target).file_part}.engine"
+
+
+def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> ReportEngine:
+    place = ground.folder / planned.sm
+    file = place / engine_name(ground.plan.model_file, planned.target)
+    (place / "engine").rename(file)
+    digest = sha256_of(file)
+    if digest != outcome.engine_sha256:
+        raise BuildFailedError(
+            target=planned.target,
+            reasons=(f"{file.name} does not hold the bytes that the builder gave",),
+            advice="look at the disk: a write went wrong without an error",
+        )
+    return ReportEngine(
+        file=file.name,
+        bytes=file.stat().st_size,
+        sha256=digest,
+        canonical_sha256=canonical_sha256(file),
+    )
+
+
+def _take_listing(file: Path) -> Listing | None:
+    if not file.is_file():
+        return None
+    listing = parse_layer_text(file.read_text(encoding="utf-8"))
+    file.unlink()
+    return listing
+
+
+def _inputs(
+    ground: Ground,
+    planned: PlannedTarget,
+    outcome: Outcome,
+    engine: ReportEngine,
+    listing: Listing | None,
+) -> ReportInputs:
+    found = (find_profile(name, ground.profiles) for name in planned.gpus)
+    return ReportInputs(
+        facts=ground.facts,
+        listing=listing,
+        names=ground.prepared.names,
+        target=planned.target,
+        backend=ground.plan.backend,
+        backend_version=outcome.builder_version,
+        profiles=tuple(p for p in found if p is not None),
+        engine=engine,
+        precision=ground.plan.precision,
+        flags=ground.plan.flags,
+        environment=environment(outcome.library),
+        warnings=(*ground.prepared.repairs, *outcome.warnings, *_aslr_warning(outcome)),
+    )
+
+
+def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
+    if outcome.aslr_off:
+        return ()
+    return (
+        "Address-space randomisation could not be turned off here: "
+        "another build may have other bytes.",
+    )
+
+
+def environment(library: str) -> dict[str, str]:
+    """Where an engine was built; nothing in it names the machine."""
+    return {
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "builder_library": library,
+    }
+
+
+def _lock(
+    ground: Ground,
+    planned: PlannedTarget,
+    outcome: Outcome,
+    report: Report,
+    shapes: tuple[str, ...],
+) -> Lock:
+    return Lock(
+        schema=LOCK_SCHEMA,
+        tool_version=trtplug.__version__,
+        model=ManifestModel(file=ground.plan.model_file, sha256=ground.plan.model_sha256),
+        target=planned.target,
+        backend=ground.plan.backend,
+        backend_version=outcome.builder_version,
+        library=outcome.library,
+        shapes=shapes,
+        precision=ground.plan.precision,
+        flags=ground.plan.flags,
+        engine=ManifestEngine(
+            file=f"{planned.sm}/{report.engine.file}",
+            sha256=report.engine.sha256,
+            canonical_sha256=report.engine.canonical_sha256,
+            bytes=report.engine.bytes,
+        ),
+        layers=tuple(
+            LockLayer(
+                name=layer.name,
+                type=layer.type,
+                onnx_nodes=layer.onnx_nodes,
+                kernel=layer.kernel,
+                kernel_status=layer.kernel_status,
+            )
+            for layer in report.layers
+        ),
+    )

@@ -1,0 +1,189 @@
+"""Layers of the engine as rows of the report: joined with ONNX nodes, work, and bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.backends.log import Listing
+from trtplug.profile import GpuProfile
+from trtplug.report.bounds import Work, bound_us
+from trtplug.report.dims import dims_at_opt
+from trtplug.report.model_facts import ModelFacts
+from trtplug.report.report import Added, BoundBy, KernelStatus, ReportLayer, ReportTensor
+
+if TYPE_CHECKING:
+    from trtplug.backends.log import EngineLayer, LayerTensor
+    from trtplug.tensor import Sizes
+
+_BITS = {
+    "Float": 32,
+    "Half": 16,
+    "BFloat16": 16,
+    "Int8": 8,
+    "UInt8": 8,
+    "FP8": 8,
+    "Bool": 8,
+    "Int32": 32,
+    "Int64": 64,
+    "Int4": 4,
+    "FP4": 4,
+}
+"""Bits of an element, by the builder's name of its type."""
+
+_JUST_IN_TIME = ("runtime_fusion",)
+"""Layer types whose kernel is compiled on the GPU, so that the builder names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerContext:
+    """What the rows of one engine have in common."""
+
+    listing: Listing
+    names: Mapping[str, str]
+    """The builder's name of an ONNX node -> its label."""
+    facts: ModelFacts
+    profiles: tuple[GpuProfile, ...]
+    tf32: bool
+
+
+def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
+    """One row for each layer, in the engine's order."""
+    layers = context.listing.layers
+    nodes = tuple(
+        tuple(dict.fromkeys(context.names.get(n, n) for n in layer.onnx_layers)) for layer in layers
+    )
+    facts = context.facts
+    dims = dims_at_opt(layers, nodes, facts.dims, facts.reads, facts.writes)
+    counted = _counted_in(layers, nodes, facts)
+    return tuple(
+        _row(position, layer, nodes[position], dims, counted[position], context)
+        for position, layer in enumerate(layers)
+    )
+
+
+def kernel_of(layer: EngineLayer) -> tuple[str | None, KernelStatus]:
+    """Name of the kernel, if the builder chose one, and how it stands with it."""
+    if layer.tactic and "STUB" not in layer.tactic:
+        return layer.tactic, "chosen"
+    if not (layer.inputs or layer.outputs or layer.constants):
+        return None, "none"
+    if layer.tactic or layer.type in _JUST_IN_TIME:
+        return None, "chosen_at_first_run"
+    return None, "unknown"
+
+
+def added_kind(layer: EngineLayer) -> Added:
+    """What a layer without ONNX nodes does."""
+    if not layer.inputs:
+        return "fill" if layer.outputs else "sync"
+    if len(layer.inputs) != 1 or len(layer.outputs) != 1:
+        return "other"
+    source, result = layer.inputs[0], layer.outputs[0]
+    if source.dtype != result.dtype:
+        return "cast"
+    if (source.format, source.strides) != (result.format, result.strides):
+        return "reformat"
+    return "copy"
+
+
+def _counted_in(
+    layers: tuple[EngineLayer, ...], nodes: tuple[tuple[str, ...], ...], facts: ModelFacts
+) -> list[list[str]]:
+    """Labels whose operations are counted in each layer: every node in exactly one.
+
+    A convolution or matrix product that the builder names in several layers belongs to the first
+    that is no generated kernel; any other node to the first that names it.
+    """
+    home: dict[str, int] = {}
+    for position, (layer, labels) in enumerate(zip(layers, nodes, strict=True)):
+        for label in labels:
+            before = home.setdefault(label, position)
+            if facts.is_matrix(label) and layers[before].type == "kgen" and layer.type != "kgen":
+                home[label] = position
+    counted: list[list[str]] = [[] for _ in layers]
+    for label, position in home.items():
+        counted[position].append(label)
+    return counted
+
+
+def _row(
+    position: int,
+    layer: EngineLayer,
+    labels: tuple[str, ...],
+    dims: Mapping[str, Sizes],
+    counted: list[str],
+    context: LayerContext,
+) -> ReportLayer:
+    kernel, status = kernel_of(layer)
+    added = None if labels else added_kind(layer)
+    inputs, constants, outputs = (
+        tuple(_tensor(t, dims) for t in group)
+        for group in (layer.inputs, layer.constants, layer.outputs)
+    )
+    work = _work(layer, counted, added, (*inputs, *constants, *outputs), context.facts)
+    flops = _sum(work.matrix_flops, work.vector_flops)
+    bounds = _bounds(work, context)
+    return ReportLayer(
+        index=position,
+        name=layer.name,
+        type=layer.type,
+        onnx_nodes=labels,
+        inputs=inputs,
+        constants=constants,
+        outputs=outputs,
+        kernel=kernel,
+        kernel_status=status,
+        candidates=(),
+        time_us=None,
+        flops=flops,
+        bytes=work.bytes,
+        intensity=flops / work.bytes if flops is not None and work.bytes else None,
+        bound_us={name: bound for name, (bound, _) in bounds.items()},
+        bound_by={name: by for name, (_, by) in bounds.items()},
+        added=added,
+    )
+
+
+def _work(
+    layer: EngineLayer,
+    counted: list[str],
+    added: Added | None,
+    tensors: tuple[ReportTensor, ...],
+    facts: ModelFacts,
+) -> Work:
+    flops = [(facts.flops(label), facts.is_matrix(label)) for label in counted]
+    unknown = added == "other" or any(f is None for f, _ in flops)
+    by_name = {t.name: t.bytes for t in tensors}
+    sizes = list(by_name.values())
+    return Work(
+        matrix_flops=None if unknown else sum(f or 0 for f, matrix in flops if matrix),
+        vector_flops=None if unknown else sum(f or 0 for f, matrix in flops if not matrix),
+        bytes=None if None in sizes else sum(s or 0 for s in sizes),
+        dtype=layer.inputs[0].dtype if layer.inputs else "",
+    )
+
+
+def _bounds(work: Work, context: LayerContext) -> dict[str, tuple[float, BoundBy]]:
+    found = ((p.name, bound_us(work, p, tf32=context.tf32)) for p in context.profiles)
+    return {name: bound for name, bound in found if bound is not None}
+
+
+def _tensor(tensor: LayerTensor, dims: Mapping[str, Sizes]) -> ReportTensor:
+    sizes = dims.get(tensor.name)
+    bits = _BITS.get(tensor.dtype)
+    known = sizes is not None and bits is not None
+    return ReportTensor(
+        name=tensor.name,
+        dims=tensor.dims,
+        dims_at_opt=sizes,
+        dtype=tensor.dtype,
+        format=tensor.format,
+        bytes=(math.prod(sizes or ()) * (bits or 0) + 7) // 8 if known else None,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,120 @@
+"""Makes the report of one engine from the builder's listing and the model's facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import trtplug
+from trtplug.backends.log import Listing
+from trtplug.model.external import tensors_of
+from trtplug.profile import GpuProfile
+from trtplug.report.bounds import ASSUMPTIONS
+from trtplug.report.layers import LayerContext, report_layers
+from trtplug.report.model_facts import ModelFacts
+from trtplug.report.report import (
+    SCHEMA,
+    Report,
+    ReportEngine,
+    ReportGpu,
+    ReportLayer,
+    ReportModel,
+    ReportShape,
+)
+from trtplug.report.sites import report_near_misses, report_sites
+from trtplug.report.totals import report_totals
+
+NOT_RUN = "The engine was not loaded or run here: loading it needs a GPU."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInputs:
+    """What one report is made from."""
+
+    facts: ModelFacts
+    listing: Listing | None
+    """None where the builder gave no usable one."""
+    names: Mapping[str, str]
+    """The builder's name of an ONNX node -> its label."""
+    target: str
+    backend: str
+    backend_version: str
+    profiles: tuple[GpuProfile, ...]
+    engine: ReportEngine
+    precision: str
+    flags: Mapping[str, str]
+    environment: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def make_report(inputs: ReportInputs) -> Report:
+    """The report."""
+    facts = inputs.facts
+    layers = _layers(inputs)
+    sites = report_sites(facts, layers)
+    near_misses = report_near_misses(facts, layers)
+    return Report(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=_model(inputs),
+        target=inputs.target,
+        backend=inputs.backend,
+        backend_version=inputs.backend_version,
+        gpus=tuple(ReportGpu(profile=p.name, gpu=p.gpu, sm=str(p.sm)) for p in inputs.profiles),
+        shapes=_shapes(facts),
+        engine=inputs.engine,
+        flags=inputs.flags,
+        environment=inputs.environment,
+        layers=layers,
+        sites=sites,
+        near_misses=near_misses,
+        onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
+        totals=report_totals(layers, sites, near_misses),
+        assumptions=ASSUMPTIONS,
+        warnings=(*inputs.warnings, *_warnings(inputs)),
+    )
+
+
+def _layers(inputs: ReportInputs) -> tuple[ReportLayer, ...]:
+    if inputs.listing is None:
+        return ()
+    context = LayerContext(
+        listing=inputs.listing,
+        names=inputs.names,
+        facts=inputs.facts,
+        profiles=inputs.profiles,
+        tf32=inputs.flags.get("tf32") == "on",
+    )
+    return report_layers(context)
+
+
+def _model(inputs: ReportInputs) -> ReportModel:
+    model = inputs.facts.model
+    return ReportModel(
+        file=model.path.name,
+        sha256=model.sha256,
+        ir_version=model.ir_version,
+        opset=model.opset,
+        producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
+        nodes=len(inputs.facts.nodes),
+        parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
+        precision=inputs.precision,
+    )
+
+
+def _shapes(facts: ModelFacts) -> tuple[ReportShape, ...]:
+    dtypes = {spec.name: spec.dtype for spec in facts.model.inputs}
+    return tuple(
+        ReportShape(name=r.name, dtype=dtypes[r.name], min=r.min, opt=r.opt, max=r.max)
+        for r in facts.ranges
+    )
+
+
+def _warnings(inputs: ReportInputs) -> tuple[str, ...]:
+    if inputs.listing is None:
+        return (NOT_RUN, "The builder gave no layer listing; the report has no layers.")
+    if inputs.listing.unparsed:
+        lost = inputs.listing.unparsed
+        return (NOT_RUN, f"{lost} entries of the builder's layer listing could not be read.")
+    return (NOT_RUN,)
