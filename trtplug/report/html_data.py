@@ -75,6 +75,10 @@ class _Nodes:
         return self.positions[label]
 
 
+def _node(label: str, op: str) -> Json:
+    return {"label": visible(label), "op": visible(op) if op else ""}
+
+
 def _nodes(report: Report) -> _Nodes:
     return _Nodes(list(report.onnx_nodes.items()))
 
