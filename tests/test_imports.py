@@ -1,10 +1,16 @@
-"""Importing trtplug or asking for its help loads nothing heavy; held in a fresh interpreter."""
+"""What trtplug imports: nothing heavy before it is needed, and nothing that it does not declare."""
 
+import ast
+import importlib.metadata
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+REPO = Path(__file__).resolve().parent.parent
 
 HEAVY = (
     "cuda",
@@ -48,17 +54,55 @@ def probe(*argv, cwd):
 
 
 def test_importing_loads_nothing_heavy(tmp_path):
-    assert not set(probe("trtplug", cwd=tmp_path)["modules"]) & set(HEAVY)
+    assert set(probe("trtplug", cwd=tmp_path)["modules"]) & set(HEAVY) == set()
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["build", "--help"]])
-def test_help_loads_nothing_heavy(argv, tmp_path):
+# typer itself builds a command's parameters with pydantic (0.29 does, 0.28 does not).
+@pytest.mark.parametrize(
+    ("argv", "allowed"),
+    [(["--help"], set()), (["--version"], set()), (["build", "--help"], {"pydantic"})],
+)
+def test_help_loads_nothing_heavy(argv, allowed, tmp_path):
     result = probe("trtplug.__main__", *argv, cwd=tmp_path)
     assert result["status"] == 0
     assert result["out"].strip()
-    assert not set(result["modules"]) & set(HEAVY)
+    assert set(result["modules"]) & set(HEAVY) - allowed == set()
 
 
 def test_the_probe_sees_what_is_loaded(tmp_path):
     """Else the tests above would hold of anything."""
     assert "json" in probe("json.tool", "--help", cwd=tmp_path)["modules"]
+
+
+def third_party_imports(source):
+    """Top-level names of the packages that Python source imports, standard library left out."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {n.split(".")[0] for n in names} - sys.stdlib_module_names - {"trtplug", "tomllib"}
+
+
+def declared():
+    """Normal names of all distributions that trtplug, or an extra that users may want, asks for."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {k: v for k, v in project["optional-dependencies"].items() if k != "test"}
+    wanted = [*project["dependencies"], *(w for extra in extras.values() for w in extra)]
+    return {re.match(r"[\w.-]+", w).group().lower().replace("_", "-") for w in wanted}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((REPO / "trtplug").rglob("*.py")), ids=lambda p: p.relative_to(REPO).as_posix()
+)
+def test_what_is_imported_is_declared(path):
+    """The test environment holds more than a user's does, so a missing name shows up only there."""
+    distributions = importlib.metadata.packages_distributions()
+    for name in third_party_imports(path.read_text(encoding="utf-8")):
+        owners = {d.lower().replace("_", "-") for d in distributions.get(name, [name])}
+        assert owners & declared(), f"{name} is in none of pyproject's dependencies"
