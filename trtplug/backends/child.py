@@ -78,3 +78,9 @@ def aslr_is_off() -> bool:
     """Whether this process runs without address-space randomisation."""
     now: int = ctypes.CDLL(None).personality(ctypes.c_ulong(_QUERY))
     return now != -1 and bool(now & _ADDR_NO_RANDOMIZE)
+
+
+def aslr_can_be_turned_off() -> bool:
+    """Whether this system lets a process turn address-space randomisation off for its children."""
+    with without_aslr():
+        return aslr_is_off()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from trtplug.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 if sys.version_info >= (3, 11):
     import tomllib

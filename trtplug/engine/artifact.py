@@ -11,7 +11,7 @@ import mmap
 import re
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from trtplug.errors import FileUnreadableError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_BYTES = 64
+
+_LONGEST_PREFIX = 1 << 20
 
 _COUNTER = re.compile(rb"(__mye|__i64_inst_combine_temp_)(\d+)")
 """Names that the compiler makes up, by a counter that may start elsewhere in each process."""
@@ -35,6 +37,9 @@ class EngineHeader:
     """Such as `1.7.1.116`."""
     complete: bool
     """Whether the file is as long as its header says."""
+    prefix_bytes: int
+    """Bytes before the header: some tools put a JSON text of their own in front of an engine, and
+    TensorRT then refuses the file."""
 
 
 def read_header(file: Path) -> EngineHeader | None:
@@ -45,6 +50,8 @@ def read_header(file: Path) -> EngineHeader | None:
     """
     try:
         with file.open("rb") as stream:
+            prefix = _prefix_bytes(stream)
+            stream.seek(prefix)
             head = stream.read(HEADER_BYTES)
         size = file.stat().st_size
     except OSError as error:
@@ -57,8 +64,20 @@ def read_header(file: Path) -> EngineHeader | None:
         magic=head[:4].decode("ascii", "replace"),
         payload_bytes=payload,
         builder_version=".".join(str(b) for b in head[24:28]),
-        complete=payload + HEADER_BYTES == size,
+        complete=prefix + HEADER_BYTES + payload == size,
+        prefix_bytes=prefix,
     )
+
+
+def _prefix_bytes(stream: BinaryIO) -> int:
+    """Bytes of a JSON text and its length in 4 bytes before it, as Ultralytics writes them; or 0."""
+    start = stream.read(5)
+    if len(start) < 5 or start[4:] != b"{":
+        return 0
+    (length,) = struct.unpack("<I", start[:4])
+    stream.seek(4)
+    text = stream.read(length) if length <= _LONGEST_PREFIX else b""
+    return 4 + length if len(text) == length and text.endswith(b"}") else 0
 
 
 def canonical_sha256(file: Path) -> str:
