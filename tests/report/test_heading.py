@@ -64,7 +64,7 @@ def test_kernels_are_counted_by_what_is_known_of_them() -> None:
     )
     report = small_report()
     more = replace(report, totals=replace(report.totals, layers=8))
-    assert kernel_counts(more).endswith(", 2 no kernel")
+    assert kernel_counts(more).endswith(", 2 needing none")
 
 
 def test_additions_are_counted_by_what_they_do() -> None:

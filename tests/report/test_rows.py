@@ -12,13 +12,13 @@ from trtplug.report.rows import (
     NOT_TOLD,
     by_bound,
     dtype_word,
-    first_node_words,
     format_word,
     has_times,
     kernel_words,
     layer_rows,
     left_out_words,
     near_misses_by_reason,
+    node_words,
     tensors_words,
     total_bounds,
     type_rows,
@@ -110,13 +110,22 @@ def test_a_gpu_whose_bounds_are_absent_has_none() -> None:
 
 def test_words_for_lists() -> None:
     rows = layer_rows(small_report())
-    assert first_node_words(rows[0]) == "-"
-    assert first_node_words(rows[2]) == "<script>alert(1)</script> +2"
+    assert node_words(rows[0]) == "-"
+    assert node_words(rows[2]) == "<script>alert(1)</script> +2"
     assert near_misses_by_reason(small_report()) == (("output-also-used", 2), ("no-activation", 1))
     left_out = layer_rows(chain_report(4))
     assert left_out_words(left_out[:1]).startswith("1 more layer is in report.html")
     assert left_out_words(left_out[:2]).endswith("(50.0% of the bound)")
     assert left_out_words(rows[:1]) == "1 more layer is in report.html and report.json"
+
+
+def test_the_convolution_leads_the_nodes_that_were_fused_to_it() -> None:
+    report = small_report()
+    operators = {"add": "Add", "conv": "Conv", "relu": "Relu"}
+    nodes = (layer(0, "", "x", onnx_nodes=("add", "conv", "relu")),)
+    nodes += (layer(1, "", "x", onnx_nodes=("add", "relu")), layer(2, "", "x"))
+    rows = layer_rows(replace(report, layers=nodes, onnx_nodes=operators))
+    assert [node_words(r) for r in rows] == ["conv +2", "add +1", "-"]
 
 
 def test_times_are_told_only_where_one_was_measured() -> None:

@@ -67,6 +67,21 @@ def test_colour_is_only_there_when_asked_for() -> None:
     assert "\x1b[1m" in report_to_text(small_report(), color=True)
 
 
+def test_wide_characters_keep_to_their_line() -> None:
+    report = small_report()
+    wide = replace(report.layers[4], name="卷" * 60, type="积" * 60)
+    text = report_to_text(replace(report, layers=(wide,)))
+    assert len(_table_rows(text)) == 1
+    assert max(map(cell_len, text.splitlines())) <= 100
+
+
+def test_no_name_is_taken_as_markup() -> None:
+    report = replace(small_report(), warnings=("[bold]x[/bold] :smile:",), target="[red]t")
+    text = report_to_text(report)
+    assert "[bold]x[/bold] :smile:" in text
+    assert "[red]t" in text
+
+
 def test_a_report_without_layers_or_gpus() -> None:
     report = replace(small_report(), layers=(), gpus=())
     assert "no profile of such a GPU" in report_to_text(report)

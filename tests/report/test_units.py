@@ -43,7 +43,7 @@ def test_bytes(size: int | None, words: str) -> None:
     ("time", "words"),
     [
         (None, "-"),
-        (0.0, "0.00"),
+        (0.0, "0"),
         (0.004, "<0.01"),
         (0.006, "0.01"),
         (9.994, "9.99"),
@@ -59,7 +59,7 @@ def test_us(time: float | None, words: str) -> None:
 def test_a_share_that_rounds_to_nothing_is_not_nothing() -> None:
     assert [format_share(s) for s in (None, 0.0, 1e-6, 0.117, 1.0)] == [
         "-",
-        "0.0%",
+        "0%",
         "<0.1%",
         "11.7%",
         "100.0%",

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from trtplug.report.names import visible
-from trtplug.report.rows import FIRST_RUN, NO_KERNEL, NOT_TOLD, dtype_word, has_times, total_bounds
+from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, total_bounds
 from trtplug.report.units import format_bytes, format_dims, format_flops
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def kernel_counts(report: Report) -> str:
         (totals.kernels_chosen, "named by the builder"),
         (totals.kernels_at_first_run, FIRST_RUN),
         (totals.kernels_unknown, NOT_TOLD),
-        (totals.layers - told, NO_KERNEL),
+        (totals.layers - told, "needing none"),
     )
     return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "none"
 

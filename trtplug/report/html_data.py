@@ -127,6 +127,7 @@ def _layer(row: LayerRow, nodes: _Nodes, tensors: _Tensors) -> Json:
         "name": row.name,
         "type": row.type,
         "nodes": [nodes.position(label) for label in layer.onnx_nodes],
+        "lead": row.lead,
         "kernel": row.kernel,
         "chosen": layer.kernel_status == "chosen",
         "tensors": row.tensors,

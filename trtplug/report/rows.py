@@ -38,6 +38,13 @@ NOT_TOLD = "not told"
 NO_KERNEL = "no kernel"
 ARROW = "\N{RIGHTWARDS ARROW}"
 
+_LEADING = (
+    *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv"),
+    *("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum"),
+    *("Attention", "LSTM", "GRU", "RNN"),
+)
+"""Operators that the others in a layer were fused to."""
+
 _DTYPES = {
     "float": "fp32",
     "float32": "fp32",
@@ -78,6 +85,8 @@ class LayerRow:
     name: str
     type: str
     nodes: tuple[str, ...]
+    lead: int | None
+    """Which of `nodes` stands for all of them where there is room for one; None without nodes."""
     kernel: str
     tensors: str
     """Type and format, such as `fp32 NHWC`; with an arrow where the layer changes them."""
@@ -160,10 +169,12 @@ def kernel_words(layer: ReportLayer) -> str:
     return visible(layer.kernel)
 
 
-def first_node_words(row: LayerRow) -> str:
-    """The first ONNX node, and how many more there are, such as `Conv.0 +5`."""
+def node_words(row: LayerRow) -> str:
+    """The leading ONNX node, and how many more there are, such as `Conv.0 +5`."""
+    if row.lead is None:
+        return UNKNOWN
     more = f" +{len(row.nodes) - 1}" if len(row.nodes) > 1 else ""
-    return row.nodes[0] + more if row.nodes else UNKNOWN
+    return row.nodes[row.lead] + more
 
 
 def left_out_words(rows: tuple[LayerRow, ...]) -> str:
@@ -206,6 +217,7 @@ def _layer_row(report: Report, layer: ReportLayer) -> LayerRow:
         name=visible(layer.name),
         type=visible(layer.type),
         nodes=tuple(visible(node) for node in layer.onnx_nodes),
+        lead=_lead(report, layer),
         kernel=kernel_words(layer),
         tensors=tensors_words(layer),
         flops=format_flops(layer.flops),
@@ -214,6 +226,13 @@ def _layer_row(report: Report, layer: ReportLayer) -> LayerRow:
         time=format_us(layer.time_us),
         bounds=_bounds(report, layer.bound_us, layer.bound_by),
     )
+
+
+def _lead(report: Report, layer: ReportLayer) -> int | None:
+    """The first node that does most of the work, or else the first one."""
+    operators = [report.onnx_nodes.get(label) for label in layer.onnx_nodes]
+    leading = (i for i, operator in enumerate(operators) if operator in _LEADING)
+    return next(leading, 0) if operators else None
 
 
 def _type_row(report: Report, share: ReportTypeShare) -> TypeRow:

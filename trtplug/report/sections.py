@@ -47,7 +47,10 @@ def _added(report: Report) -> tuple[Line, ...]:
 
 
 def _addition(layer: ReportLayer) -> str:
-    return f"#{layer.index} {layer.added}, {tensors_words(layer)}, {format_bytes(layer.bytes)}"
+    does = f"#{layer.index} {layer.added}"
+    if not layer.outputs:
+        return does
+    return f"{does}, {tensors_words(layer)}, {format_bytes(layer.bytes)}"
 
 
 def _sites_title(report: Report) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.report.names import elide
-from trtplug.report.rows import ARROW, FIRST_RUN, first_node_words
+from trtplug.report.rows import ARROW, FIRST_RUN, node_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +92,7 @@ def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Col
         _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
         _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
         _Column(heading="type", cells=tuple(r.type for r in rows), is_name=True),
-        _Column(heading="ONNX nodes", cells=tuple(map(first_node_words, rows)), is_name=True),
+        _Column(heading="ONNX nodes", cells=tuple(map(node_words, rows)), is_name=True),
         _Column(heading="kernel", cells=tuple(map(_kernel, rows)), is_name=True),
         *([formats] if with_formats else []),
         _Column(heading="FLOPs", cells=tuple(r.flops for r in rows)),

@@ -22,7 +22,7 @@ from trtplug.report.heading import (
 )
 from trtplug.report.html_data import page_data
 from trtplug.report.names import visible
-from trtplug.report.rows import by_bound, layer_rows, total_bounds
+from trtplug.report.rows import by_bound, dtype_word, layer_rows, total_bounds
 from trtplug.report.units import format_bytes, format_flops
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def report_to_html(report: Report) -> str:
         rows=by_bound(rows)[:_ROWS_WITHOUT_SCRIPT],
         rows_left_out=max(0, len(rows) - _ROWS_WITHOUT_SCRIPT),
         visible=visible,
+        dtype_word=dtype_word,
         shape_words=shape_words,
         format_bytes=format_bytes,
         format_flops=format_flops,

@@ -125,10 +125,10 @@ def _figures(row: LayerRow, timed: bool) -> tuple[str, ...]:
 
 
 def _nodes(row: LayerRow) -> str:
-    if not row.nodes:
+    if row.lead is None:
         return text(f"added: {row.layer.added}") if row.layer.added else "none"
     more = f" and {len(row.nodes) - 1} more" if len(row.nodes) > 1 else ""
-    return code(row.layer.onnx_nodes[0]) + more
+    return code(row.layer.onnx_nodes[row.lead]) + more
 
 
 def _types(report: Report) -> str:

@@ -38,7 +38,7 @@ def format_us(time_us: float | None) -> str:
         return UNKNOWN
     if 0 < time_us < 0.005:
         return "<0.01"
-    return _digits(time_us)
+    return _digits(time_us, exact=not time_us)
 
 
 def format_ratio(ratio: float | None) -> str:
@@ -52,7 +52,7 @@ def format_share(share: float | None) -> str:
         return UNKNOWN
     if 0 < share < 0.0005:
         return "<0.1%"
-    return f"{share * 100:.1f}%"
+    return f"{share * 100:.1f}%" if share else "0%"
 
 
 def format_dims(dims: tuple[int, ...]) -> str:

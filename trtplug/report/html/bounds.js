@@ -12,7 +12,7 @@ function drawStrip() {
     const width = 1000 * (bound(layer).part || 0);
     const part = svg("rect", { class: fillClass(layer.type), x, y: 0, width, height: 10, "data-position": position,
       onclick: () => select(position, "strip") },
-      svg("title", {}, "#" + layer.index + " " + (firstNode(layer) || layer.name) + ": at least " + bound(layer).us + " µs, " + bound(layer).share));
+      svg("title", {}, "#" + layer.index + " " + (leadingNode(layer) || layer.name) + ": at least " + bound(layer).us + " µs, " + bound(layer).share));
     part.classList.toggle("selected", position === state.selected);
     x += width;
     return width ? part : null;
@@ -35,7 +35,7 @@ const typeTable = new ListTable({
     { key: "bytes", label: "Bytes", numeric: true, cell: (t) => t.bytes },
     { key: "bound", label: "Bound µs", numeric: true, first: "descending", sort: (t) => bound(t).value, cell: (t) => bound(t).us },
     { key: "share", label: "Share of the bound", numeric: true, first: "descending", sort: (t) => bound(t).part,
-      cell: (t) => el("div", { class: "wide" }, meter(bound(t).part, largestPart(data.types), t.name), bound(t).share) },
+      cell: (t) => el("div", { class: "wide" }, meter(bound(t).part, largestPart(data.types), t.name), el("span", {}, bound(t).share)) },
   ],
   sorting: { key: "bound", direction: "descending" },
   row: (_, cells) => el("tr", {}, cells),

@@ -59,7 +59,7 @@ function drawLayer(item) {
   const layer = data.layers[item.position];
   const x = item.x - NODE_WIDTH / 2;
   const y = topOf(item);
-  const first = firstNode(layer) || (layer.added ? "added " + layer.added : "no ONNX node");
+  const first = leadingNode(layer) || (layer.added ? "added " + layer.added : "no ONNX node");
   const share = svg("rect", { class: fillClass(layer.type), x: x + 5, y: y + NODE_HEIGHT - 4.5, height: 2.5, width: 0, rx: 1 });
   const node = svg("g", { class: "node" + (layer.added ? " added" : ""), "data-position": item.position, tabindex: "-1", role: "button",
     "aria-label": "Layer " + layer.index + ", " + layer.type + ", " + first },

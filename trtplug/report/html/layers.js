@@ -4,10 +4,10 @@ const haystacks = data.layers.map((layer) => [layer.name, layer.type, layer.kern
   ...layer.nodes.map((n) => data.nodes[n].label)].join("\n").toLowerCase());
 const positionOf = new Map(data.layers.map((layer, position) => [layer, position]));
 
-function firstNode(layer) {
+function leadingNode(layer) {
   if (!layer.nodes.length) return null;
   const more = layer.nodes.length - 1;
-  return data.nodes[layer.nodes[0]].label + (more ? " +" + more : "");
+  return data.nodes[layer.nodes[layer.lead]].label + (more ? " +" + more : "");
 }
 function two(first, second) {
   return [first, second === null ? null : el("span", { title: second }, second)];
@@ -22,8 +22,8 @@ function elided(text) {
 
 const layerColumns = [
   { key: "index", label: "#", sort: (l) => l.index, cell: (l) => String(l.index) },
-  { key: "layer", label: "Layer", lines: true, sort: (l) => l.name, title: "Below it: the first ONNX node",
-    cell: (l) => two(nameButton(l), firstNode(l)) },
+  { key: "layer", label: "Layer", lines: true, sort: (l) => l.name, title: "Below it: the leading ONNX node",
+    cell: (l) => two(nameButton(l), leadingNode(l)) },
   { key: "type", label: "Type", lines: true, sort: (l) => l.type,
     cell: (l) => [el("span", { title: l.type }, el("i", { class: "swatch " + fillClass(l.type) }), l.type),
       l.added ? el("span", { class: "tag added", title: "added by the builder: it holds no ONNX node" }, l.added) : null] },
