@@ -50,6 +50,6 @@ function showTotal() {
   const total = data.totals[state.gpu];
   if (!total) return;
   byId("total-bound").replaceChildren(total.us + " ", el("small", {}, "µs"));
-  byId("total-gpu").textContent = "on " + data.gpus[state.gpu].name + "; the sum over all layers, no time";
+  byId("total-gpu").textContent = "on " + data.gpus[state.gpu].name + "; the sum over all layers, not a time";
 }
 onGpu.push(showTotal, drawStrip, () => typeTable.render());
