@@ -1,8 +1,8 @@
 """Writes a model piece by piece, so that its weights are never in memory twice.
 
-A model to be written is `ModelParts`: nodes and tensors by reference to the model they come from, and
-weights that are computed only when they are written. The file is what protobuf would have written,
-graph and all in one message; only the largest single tensor is ever serialized at once.
+A model to be written is `ModelParts`: nodes and tensors by reference to the model they come from,
+and weights that are computed only when they are written. The file is what protobuf would have
+written, graph and all in one message; only the largest single tensor is ever serialized at once.
 
 External data stay external: they are copied in chunks into one file beside the new model.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -23,7 +24,7 @@ from trtplug.errors import OutputError, OutputInTheWayError
 from trtplug.model.external import tensors_of_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

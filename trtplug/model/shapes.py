@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING
 
 import onnx
 from onnx import (
-    AttributeProto,
     GraphProto,
     ModelProto,
-    NodeProto,
-    TensorProto,
     helper,
     numpy_helper,
     shape_inference,
@@ -29,7 +26,9 @@ from onnx.shape_inference import InferenceError
 from trtplug.errors import NodeInvalidError, ShapeError
 from trtplug.model.graph import subgraphs_of
 from trtplug.model.load import dtype_name
+from trtplug.model.save import parts_of
 from trtplug.model.shape_values import shape_values
+from trtplug.model.strip import set_dims, strip_weights
 from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from trtplug.model.load import Model
 
     Value = np.ndarray[Any, np.dtype[Any]]
-
-LARGEST_KEPT_BYTES = 1024
-"""Tensors up to this size stay in the copy: shapes, axes, scales, whose values inference needs."""
 
 MOST_ROUNDS = 8
 """Rounds of inference; each gets past the Reshapes that the one before could not size."""
@@ -93,10 +89,10 @@ def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:
         NodeInvalidError: an operator's inputs contradict each other at these sizes.
         ShapeError: a tensor would have a negative size, or a convolution or pooling none at all.
     """
-    stripped, headers = strip_weights(model.proto)
+    stripped, headers = strip_weights(parts_of(model.proto, model.path.parent))
     for value in stripped.graph.input:
         if value.name in sizes:
-            _set_dims(value.type.tensor_type, sizes[value.name])
+            set_dims(value.type.tensor_type, sizes[value.name])
     for value in stripped.graph.output:
         # What a file claims of its outputs need not hold at these sizes; inference says it anew.
         value.type.tensor_type.ClearField("shape")
@@ -109,92 +105,6 @@ def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:
         if value.name not in dims:
             _record(value, dims, dtypes)
     return ShapeTable(_dims=dims, _dtypes=dtypes)
-
-
-def strip_weights(proto: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
-    """A copy of a model in which every large tensor is an input; and headers of all its tensors.
-
-    The headers have name, type and dimensions of each initializer and constant, and no data.
-    """
-    stripped = ModelProto(ir_version=max(proto.ir_version, 4), producer_name=proto.producer_name)
-    stripped.opset_import.extend(proto.opset_import)
-    stripped.functions.extend(proto.functions)
-    headers: list[TensorProto] = []
-    _strip_graph(proto.graph, stripped.graph, headers)
-    return stripped, headers
-
-
-def _strip_graph(source: GraphProto, target: GraphProto, headers: list[TensorProto]) -> None:
-    target.name = source.name or "graph"
-    initialized = {t.name for t in source.initializer}
-    target.input.extend(v for v in source.input if v.name not in initialized)
-    target.output.extend(source.output)
-    target.sparse_initializer.extend(source.sparse_initializer)
-    for tensor in source.initializer:
-        _strip_tensor(tensor, tensor.name, target, headers)
-    for node in source.node:
-        constant = _constant_tensor(node)
-        if constant is not None and _is_large(constant):
-            _strip_tensor(constant, node.output[0], target, headers)
-        elif next(subgraphs_of(node), None) is not None:
-            target.node.append(_strip_node(node, headers))
-        else:
-            target.node.append(node)
-
-
-def _strip_node(node: NodeProto, headers: list[TensorProto]) -> NodeProto:
-    copy = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name)
-    copy.input.extend(node.input)
-    copy.output.extend(node.output)
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            new = copy.attribute.add(name=attribute.name, type=AttributeProto.GRAPH)
-            _strip_graph_inside(attribute.g, new.g, headers)
-        else:
-            copy.attribute.append(attribute)
-    return copy
-
-
-def _strip_graph_inside(source: GraphProto, target: GraphProto, headers: list[TensorProto]) -> None:
-    """A subgraph is copied whole: what its inputs are is the operator's affair."""
-    target.CopyFrom(source)
-    headers.extend(_header(t, t.name) for t in source.initializer)
-
-
-def _constant_tensor(node: NodeProto) -> TensorProto | None:
-    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or not node.output:
-        return None
-    return next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
-
-
-def _is_large(tensor: TensorProto) -> bool:
-    external = tensor.data_location == TensorProto.EXTERNAL
-    return external or math.prod(tensor.dims) > LARGEST_KEPT_BYTES // 8
-
-
-def _strip_tensor(
-    tensor: TensorProto, name: str, target: GraphProto, headers: list[TensorProto]
-) -> None:
-    headers.append(_header(tensor, name))
-    if not _is_large(tensor):
-        kept = target.initializer.add()
-        kept.CopyFrom(tensor)
-        kept.name = name
-        return
-    value = target.input.add(name=name)
-    value.type.tensor_type.elem_type = tensor.data_type
-    _set_dims(value.type.tensor_type, tuple(tensor.dims))
-
-
-def _header(tensor: TensorProto, name: str) -> TensorProto:
-    return TensorProto(name=name, data_type=tensor.data_type, dims=tensor.dims)
-
-
-def _set_dims(tensor_type: onnx.TypeProto.Tensor, sizes: Sizes) -> None:
-    del tensor_type.shape.dim[:]
-    tensor_type.shape.SetInParent()
-    for size in sizes:
-        tensor_type.shape.dim.add(dim_value=size)
 
 
 def _infer_all(
@@ -230,7 +140,7 @@ def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
 def _infer(stripped: ModelProto) -> ModelProto:
     try:
         return shape_inference.infer_shapes(stripped, strict_mode=False, data_prop=True)
-    except (RuntimeError, ValueError, IndexError):
+    except (InferenceError, RuntimeError, ValueError, IndexError):
         # A model that inference cannot take at all: nothing is known but what it says itself.
         return stripped
 

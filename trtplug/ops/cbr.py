@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from onnx import helper
 
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -51,7 +50,7 @@ ACTIVATIONS: tuple[str, ...] = get_args(ActivationKind)
 RESIDUALS: tuple[str, ...] = get_args(ResidualPosition)
 
 UNBOUNDED = float(np.finfo(np.float32).max)
-"""`min` and `max` of a side without bound, as ONNX's Clip has it: attributes hold no infinity well."""
+"""`min` and `max` of a side without bound, as ONNX's Clip has it."""
 
 GELU_TANH = 1.0
 """`alpha` of a GELU by its tanh approximation; 0 is the exact one."""

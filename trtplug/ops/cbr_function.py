@@ -1,4 +1,4 @@
-"""The body of a CBR node in standard ONNX operators, so that any runtime can run the rewritten file.
+"""The body of a CBR node in standard ONNX operators: any runtime can run the rewritten file.
 
 One overload for each configuration, with every value written out: the activation changes which
 nodes there are, which an attribute passed by reference cannot. (TensorRT-RTX's parser loses lists
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import FunctionProto, helper, numpy_helper
@@ -94,9 +94,9 @@ class _Body:
     def __init__(self, dtype: str, opset: int) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.opset = opset
-        self._dtype = helper.tensor_dtype_to_np_dtype(_ELEM_TYPES[dtype])
+        self._dtype = helper.tensor_dtype_to_np_dtype(ELEM_TYPES[dtype])
 
-    def add(self, op_type: str, inputs: list[str], **given: object) -> str:
+    def add(self, op_type: str, inputs: list[str], **given: Any) -> str:  # noqa: ANN401
         """A node; the name of its output."""
         output = f"t{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, inputs, [output], **given))
@@ -108,7 +108,7 @@ class _Body:
         return self.add("Constant", [], value=tensor)
 
 
-_ELEM_TYPES = {"float": 1, "float16": 10, "bfloat16": 16}
+ELEM_TYPES = {"float": 1, "float16": 10, "bfloat16": 16}
 
 
 def _none(_body: _Body, x: str, _given: CbrAttributes) -> str:

@@ -1,33 +1,42 @@
 """Puts CBR nodes where the sites are: the same outputs, with fewer nodes.
 
-Goes in: a model, which is never changed. Comes out: a model in parts that shares all that stays with
-the first one. A weight into which nothing folds is used by its own name.
+Goes in: a model, which is never changed. Comes out: a model in parts that shares all that stays
+with the first one. A weight into which nothing folds is used by its own name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from trtplug.model.convolution import read_convolution
 from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
 from trtplug.ops.cbr import DOMAIN, UNBOUNDED, VERSION, CbrAttributes, make_node
-from trtplug.ops.cbr_function import FIRST_IR_WITH_OVERLOADS, make_function, overload_name
+from trtplug.ops.cbr_function import (
+    ELEM_TYPES,
+    FIRST_IR_WITH_OVERLOADS,
+    make_function,
+    overload_name,
+)
 from trtplug.rewrite.find import keeps_overridable, search
 from trtplug.rewrite.fold import fold_bias, fold_weight
 from trtplug.rewrite.site import NearMiss, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from typing import Any
 
     from trtplug.model.constants import Constant
     from trtplug.model.load import Model
     from trtplug.rewrite.rules.cbr import Match
     from trtplug.rewrite.scope import Scope
+
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,10 +80,13 @@ def rewrite_model(
     names = _Names(root)
     nodes, tensors = _rewrite_graph(root, chosen, names)
     keep = keeps_overridable(model, fold_overridable)
-    dropped = () if keep else tuple(n for n in root.inputs if n in root.initializers)
+    both = (v.name for v in root.proto.input if v.name in root.initializers)
+    dropped = () if keep else tuple(both)
+    graph = _graph_without(root, nodes, tensors, dropped)
+    graph.value_info.extend(_new_values(graph, *chosen[root]))
     parts = ModelParts(
         head=_head(model, sites),
-        graph=_graph_without(root, nodes, tensors, dropped),
+        graph=graph,
         nodes=nodes,
         tensors=tensors,
         folder=model.path.parent,
@@ -159,7 +171,7 @@ def _touched(graph: Graph, chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]])
 
 def _replace_subgraph(graph: Graph, owner: NodeProto, new: GraphProto) -> None:
     """Puts `new` where the copy of the owner holds what was `graph`."""
-    assert graph.owner is not None  # noqa: S101
+    assert graph.owner is not None
     for old, attribute in zip(graph.owner.proto.attribute, owner.attribute, strict=True):
         if old.HasField("g") and old.g is graph.proto:
             attribute.g.CopyFrom(new)
@@ -203,23 +215,26 @@ def _weights(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> 
     """Names of weight and bias; new ones where something folds into them."""
     weight = scope.constants.get(match.weight)
     bias = scope.constants.get(match.bias)
-    assert weight is not None  # noqa: S101 - a site has a constant weight
+    assert weight is not None  # A site has a constant weight.
     geometry = read_convolution(match.conv, weight.dims, scope.path)
     scaled = np.any(match.before.scale != 1) or np.any(match.after.scale != 1)
     moved = scaled or np.any(match.before.shift) or np.any(match.after.shift)
     weight_name, bias_name = match.weight, match.bias
+    before, after = match.before, match.after
     if scaled:
         weight_name = names.new(f"{match.site.conv}.weight")
-        make = lambda: fold_weight(weight, geometry, match.before, match.after)  # noqa: E731
+        make = partial(fold_weight, weight, geometry, before, after)
         added.append(_new_tensor(weight_name, weight.dims, weight, make))
     if moved or bias is None:
         bias_name = names.new(f"{match.site.conv}.bias")
-        make = lambda: fold_bias(weight, bias, geometry, match.before, match.after)  # noqa: E731
+        make = partial(fold_bias, weight, bias, geometry, before, after)
         added.append(_new_tensor(bias_name, (geometry.channels,), bias or weight, make))
     return weight_name, bias_name
 
 
-def _new_tensor(name: str, dims: tuple[int, ...], like: Constant, make: object) -> NewTensor:
+def _new_tensor(
+    name: str, dims: tuple[int, ...], like: Constant, make: Callable[[], Array]
+) -> NewTensor:
     stored = like.proto
     external = stored is not None and stored.data_location == TensorProto.EXTERNAL
     return NewTensor(name=name, dims=dims, elem_type=like.elem_type, make=make, external=external)
@@ -268,6 +283,20 @@ def _is_removable(maker: Node, name: str, perhaps: set[Node]) -> bool:
     return (maker in perhaps or maker.is_op(*_CONSTANT_CHAIN)) and maker.outputs == (name,)
 
 
+def _new_values(
+    graph: GraphProto, scope: Scope, matches: Iterable[Match]
+) -> Iterator[ValueInfoProto]:
+    """Types and shapes of CBR outputs that the file says nothing of: other tools need them."""
+    told = {v.name for v in (*graph.value_info, *graph.output)}
+    for match in matches:
+        site = match.site
+        if site.output in told:
+            continue
+        extents = scope.extents.get(match.conv.outputs[0]) or (None, site.channels, None, None)
+        shape = [n if isinstance(n, int) else None for n in extents]
+        yield helper.make_tensor_value_info(site.output, ELEM_TYPES[site.dtype], shape)
+
+
 def _head(model: Model, sites: Iterable[Site]) -> ModelProto:
     head: ModelProto = without(model.proto, ModelProto, "graph")
     wanted = {}
@@ -289,12 +318,9 @@ def _graph_without(
     graph: Graph, nodes: Iterable[NodeProto], tensors: Iterable[Tensor], dropped: Collection[str]
 ) -> GraphProto:
     """The graph without nodes and initializers; no word is left of tensors that are gone."""
-    new: GraphProto = without(graph.proto, GraphProto, "node", "initializer", "value_info", "input")
+    changed = ("node", "initializer", "value_info", "input")
+    new: GraphProto = without(graph.proto, GraphProto, *changed)
     new.input.extend(v for v in graph.proto.input if v.name not in dropped)
     there = {name for node in nodes for name in node.output} | {t.name for t in tensors}
-    known = set()
-    for value in graph.proto.value_info:
-        if value.name in there:
-            new.value_info.append(value)
-            known.add(value.name)
+    new.value_info.extend(v for v in graph.proto.value_info if v.name in there)
     return new

@@ -1,0 +1,167 @@
+"""`trtplug sites`: where a model's convolutions can be fused, and where not and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trtplug.cli.options import Format
+from trtplug.errors import DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from trtplug.rewrite.listing import SiteEntry, SitesListing
+
+
+def sites(
+    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=SHAPE, such as x=1x3x640x640; sizes and operations are given there."
+        ),
+    ] = None,
+    fold_overridable: Annotated[
+        bool | None,
+        typer.Option(
+            "--fold-overridable/--keep-overridable",
+            help="Treat initializers that are graph inputs too as constants, or leave them.  "
+            "[default: constants where the file is older than IR 4]",
+        ),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="Form of the result on stdout.")] = Format.TEXT,
+) -> int:
+    """List the places where convolution, bias, activation and residual fit one kernel."""
+    from trtplug.document import to_json
+
+    listing = _listing(model, shape or [], fold_overridable)
+    match format:
+        case Format.JSON:
+            typer.echo(to_json(listing), nl=False)
+        case Format.MARKDOWN:
+            typer.echo("\n".join(_markdown(listing)))
+        case Format.TEXT:
+            _print_text(listing)
+    for notice in listing.notices:
+        typer.echo(f"note: {notice}", err=True)
+    return DONE
+
+
+def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) -> SitesListing:
+    from trtplug.model.load import load_model
+    from trtplug.model.ranges import resolve_ranges
+    from trtplug.model.shapes import infer_shapes
+    from trtplug.model.validate import model_warnings, validate
+    from trtplug.rewrite.find import find_sites
+    from trtplug.rewrite.listing import list_sites
+    from trtplug.tensor import parse_shape_range
+
+    model = load_model(path)
+    validate(model)
+    given = tuple(parse_shape_range(s) for s in shape)
+    # Without a shape the sites are the same; only the figures are missing.
+    wanted = given or all(not spec.is_dynamic for spec in model.inputs)
+    ranges = resolve_ranges(model, given) if wanted else ()
+    shapes = infer_shapes(model, {r.name: r.opt for r in ranges})
+    found, misses = find_sites(model, fold_overridable=fold_overridable)
+    return list_sites(model, found, misses, shapes, model_warnings(model))
+
+
+_HEAD = (
+    "convolution", "input", "output", "kernel", "stride", "group", "activation", "residual",
+    "folded", "MFLOP", "KiB",
+)  # fmt: skip
+_MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
+
+
+def _rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
+    for site in listing.sites:
+        yield (
+            site.conv,
+            _sizes(site.input_dims),
+            _sizes(site.output_dims),
+            _sizes(site.kernel_shape),
+            _sizes(site.strides),
+            str(site.group),
+            _activation(site),
+            site.residual.replace("_activation", ""),
+            str(len(site.folded)),
+            _mega(site.flops),
+            "?" if site.bytes is None else f"{site.bytes / 1024:.0f}",
+        )
+
+
+def _miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
+    for miss in listing.near_misses:
+        yield (miss.conv, miss.reason, miss.node, _mega(miss.flops))
+
+
+def _activation(site: SiteEntry) -> str:
+    if site.activation == "none" and site.stop is not None:
+        return f"none ({site.stop})"
+    if site.activation == "clip":
+        low, high = ("" if v is None else f"{v:g}" for v in (site.min, site.max))
+        return f"clip({low},{high})"
+    return site.activation
+
+
+def _sizes(dims: Sequence[int] | None) -> str:
+    return "?" if dims is None else "x".join(map(str, dims))
+
+
+def _mega(flops: int | None) -> str:
+    return "?" if flops is None else f"{flops / 1e6:.1f}"
+
+
+def _summary(listing: SitesListing) -> str:
+    totals = listing.totals
+    share = "unknown without --shape" if totals.covered is None else f"{totals.covered:.1%}"
+    return (
+        f"{totals.convolutions} convolutions: {totals.sites} sites, "
+        f"{totals.near_misses} near misses; convolution FLOPs in sites: {share}"
+    )
+
+
+def _print_text(listing: SitesListing) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False)
+    for head, rows in ((_HEAD, list(_rows(listing))), (_MISS_HEAD, list(_miss_rows(listing)))):
+        if rows:
+            console.print(_table(head, rows))
+    console.print(_summary(listing), markup=False)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, name in enumerate(head):
+        right = name in ("group", "folded", "MFLOP", "KiB")
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=i > 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _markdown(listing: SitesListing) -> Iterator[str]:
+    yield f"# Sites of {_cell(listing.model)}\n"
+    yield _summary(listing) + "\n"
+    tables = ((_HEAD, _rows(listing)), (_MISS_HEAD, _miss_rows(listing)))
+    for head, rows in tables:
+        yield "| " + " | ".join(head) + " |"
+        yield "|" + " --- |" * len(head)
+        for row in rows:
+            yield "| " + " | ".join(map(_cell, row)) + " |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    """A name from a model file, harmless in a Markdown table."""
+    escaped = "".join(f"\\{c}" if c in r"\`*_{}[]<>|#" else c for c in text)
+    return " ".join(escaped.split())

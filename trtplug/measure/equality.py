@@ -1,0 +1,66 @@
+"""Whether two model files give the same outputs, run side by side on random inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.measure.accuracy import OutputAccuracy, compare_outputs
+from trtplug.measure.reference import Reference, random_feeds
+from trtplug.tensor import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from trtplug.tensor import TensorSpec
+
+EXACT = 1e-5
+"""Largest |difference| over max(1, largest |reference|) that float32 rounding explains."""
+
+SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One run of both models."""
+
+    sizes: Mapping[str, Sizes]
+    seed: int
+    outputs: tuple[OutputAccuracy, ...]
+
+
+def compare_models(
+    reference: Path,
+    other: Path,
+    inputs: Sequence[TensorSpec],
+    shapes: Sequence[Mapping[str, Sizes]],
+    *,
+    seeds: Sequence[int] = SEEDS,
+) -> tuple[Trial, ...]:
+    """Runs both files at each shape with each seed; no graph is optimised by the runtime.
+
+    Raises:
+        BackendMissingError: ONNX Runtime is not installed.
+        ReferenceFailedError: it cannot run one of the files.
+    """
+    first, second = Reference(reference), Reference(other)
+    trials = []
+    for sizes in shapes:
+        for seed in seeds:
+            feeds = random_feeds(inputs, sizes, seed)
+            outputs = compare_outputs(first.run(feeds), second.run(feeds))
+            trials.append(Trial(sizes=sizes, seed=seed, outputs=outputs))
+    return tuple(trials)
+
+
+def worst(trials: Sequence[Trial]) -> tuple[Trial, OutputAccuracy]:
+    """The output that is furthest from its reference; what cannot be compared is the furthest."""
+
+    def distance(pair: tuple[Trial, OutputAccuracy]) -> float:
+        found = pair[1]
+        broken = bool(found.problem) or found.new_nonfinite > 0 or found.max_relative is None
+        return float("inf") if broken else float(found.max_relative or 0.0)
+
+    return max(((t, o) for t in trials for o in t.outputs), key=distance)

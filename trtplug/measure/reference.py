@@ -1,0 +1,110 @@
+"""ONNX Runtime on the CPU, as the reference: the only module that imports it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtplug.errors import BackendMissingError, ReferenceFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from trtplug.tensor import Sizes, TensorSpec
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+NUMPY_TYPES = {
+    "bool": np.bool_, "double": np.float64, "float": np.float32, "float16": np.float16,
+    "int16": np.int16, "int32": np.int32, "int64": np.int64, "int8": np.int8,
+    "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "uint8": np.uint8,
+}  # fmt: skip
+
+
+class Reference:
+    """A model loaded for the CPU. It is not for sharing between threads."""
+
+    def __init__(self, path: Path, *, optimize: bool = False) -> None:
+        """Loads the file; external data are found beside it.
+
+        Args:
+            path: the ONNX file.
+            optimize: let ONNX Runtime rewrite the graph. Without it every node runs as written,
+                which is what a reference has to do.
+
+        Raises:
+            BackendMissingError: ONNX Runtime is not installed.
+            ReferenceFailedError: it refuses the model.
+        """
+        runtime = _runtime()
+        self.path = path
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4  # What goes wrong is raised; its log would only repeat it.
+        options.use_deterministic_compute = True
+        if not optimize:
+            level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.graph_optimization_level = level
+        with _as_ours(path):
+            self._session = runtime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """All outputs by name, in the model's order.
+
+        Raises:
+            ReferenceFailedError: a node fails, or an input does not fit.
+        """
+        names = [output.name for output in self._session.get_outputs()]
+        with _as_ours(self.path):
+            return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+
+
+def random_feeds(
+    specs: Sequence[TensorSpec], sizes: Mapping[str, Sizes], seed: int
+) -> dict[str, Array]:
+    """Inputs drawn from a fixed seed: floats from a normal distribution, whole numbers 0 or 1.
+
+    Whole numbers may be indices or lengths: 0 and 1 are the ones most models can take.
+
+    Raises:
+        ReferenceFailedError: an input of a type that NumPy has not.
+    """
+    random = np.random.default_rng(seed)
+    feeds: dict[str, Array] = {}
+    for spec in specs:
+        dtype = NUMPY_TYPES.get(spec.dtype)
+        if dtype is None:
+            problem = f"input {spec.name!r} is of type {spec.dtype}"
+            raise ReferenceFailedError(path=spec.name, problem=problem)
+        shape = sizes[spec.name]
+        if np.issubdtype(dtype, np.floating):
+            feeds[spec.name] = random.standard_normal(shape).astype(dtype)
+        else:
+            feeds[spec.name] = random.integers(0, 2, shape).astype(dtype)
+    return feeds
+
+
+def _runtime() -> Any:  # noqa: ANN401
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise BackendMissingError(
+            backend="onnxruntime",
+            problem="it is not installed",
+            advice="pip install 'trtplug[check]'",
+        ) from error
+    return onnxruntime
+
+
+@contextlib.contextmanager
+def _as_ours(path: Path) -> Iterator[None]:
+    """ONNX Runtime raises a dozen types of its own; each becomes one of ours."""
+    try:
+        yield
+    except Exception as error:
+        problem = str(error).splitlines()[0][:500] if str(error) else type(error).__name__
+        raise ReferenceFailedError(path=str(path), problem=problem) from error
