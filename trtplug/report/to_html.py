@@ -33,7 +33,6 @@ _SCRIPTS = ("dom", "table", "detail", "layers", "layout", "graph", "bounds", "li
 """In this order they become one script."""
 
 _ROWS_WITHOUT_SCRIPT = 200
-_JSON_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def report_to_html(report: Report) -> str:
@@ -76,7 +75,9 @@ def page_script() -> str:
 
 def json_for_html(value: object) -> str:
     """JSON that cannot end the `<script>` element it stands in, nor open a comment there."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_JSON_IN_HTML)
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    # Three passes: `str.translate` takes ten times as long.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _policy(style: str, script: str) -> str:
