@@ -13,10 +13,6 @@ import pytest
 REPO = Path(__file__).resolve().parent.parent
 
 
-# One worker builds the wheel for all of these tests.
-pytestmark = pytest.mark.xdist_group("packaging")
-
-
 def python_module(*argv, cwd="/"):
     command = [sys.executable, "-m", *map(str, argv)]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240)
