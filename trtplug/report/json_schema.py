@@ -26,11 +26,10 @@ def report_schema() -> dict[str, Any]:
 
     schema = pydantic.TypeAdapter(data.Report).json_schema()
     _drop_titles(schema)
-    docs = _field_docs()
+    docs = _docs()
     for name, definition in (("Report", schema), *schema["$defs"].items()):
-        # Python 3.13 strips the indentation of docstrings, earlier ones keep it.
-        definition["description"] = " ".join(definition["description"].split())
-        for field, description in docs.get(name, {}).items():
+        definition["description"], fields = docs[name]
+        for field, description in fields.items():
             definition["properties"][field]["description"] = description
     schema["properties"]["schema"] = {"const": data.SCHEMA}
     return {
@@ -58,10 +57,17 @@ def _drop_titles(node: object) -> None:
             _drop_titles(value)
 
 
-def _field_docs() -> dict[str, dict[str, str]]:
-    """Class -> field -> the string that stands under the field."""
+def _docs() -> dict[str, tuple[str, dict[str, str]]]:
+    """Class -> its docstring, and the string that stands under each field.
+
+    From the source, since pydantic's versions differ in what they take over.
+    """
     tree = ast.parse(Path(data.__file__).read_text(encoding="utf-8"))
-    return {c.name: _docs_below_fields(c) for c in tree.body if isinstance(c, ast.ClassDef)}
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    return {
+        c.name: (" ".join((ast.get_docstring(c) or "").split()), _docs_below_fields(c))
+        for c in classes
+    }
 
 
 def _docs_below_fields(definition: ast.ClassDef) -> dict[str, str]:
