@@ -32,7 +32,8 @@ class Affine:
 
     def then(self, later: Affine) -> Affine:
         """This one first, `later` on its result."""
-        return Affine(self.scale * later.scale, self.shift * later.scale + later.shift)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Affine(self.scale * later.scale, self.shift * later.scale + later.shift)
 
     @property
     def is_finite(self) -> bool:

@@ -91,7 +91,24 @@ def rewrite_model(
         tensors=tensors,
         folder=model.path.parent,
     )
-    return Rewrite(parts=parts, sites=sites, near_misses=misses, notices=_notices(root, dropped))
+    matches = [m for _, found in chosen.values() for m in found]
+    notices = (*_notices(root, dropped), *_trimmed(matches))
+    return Rewrite(parts=parts, sites=sites, near_misses=misses, notices=notices)
+
+
+def _trimmed(matches: Iterable[Match]) -> Iterator[str]:
+    """The folded BatchNormalizations whose extra outputs nobody reads.
+
+    Before opset 14 those outputs asked for training mode, by the letter. Exporters left them in
+    models that they meant for inference, and TensorRT's parser takes no others.
+    """
+    for match in matches:
+        for node in match.nodes:
+            if node.is_op("BatchNormalization") and len([o for o in node.outputs if o]) > 1:
+                yield (
+                    f"node {node.label!r} (BatchNormalization) has extra outputs that nothing reads; "
+                    "it has been folded as in inference, without batch statistics"
+                )
 
 
 def _notices(root: Graph, dropped: tuple[str, ...]) -> tuple[str, ...]:
