@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.report.sample_detector import realistic_report
-from tests.report.samples import HOSTILE, chain_report, small_report
+from tests.report.samples import HOSTILE, chain_report, layer, small_report
 from trtplug.report.to_html import report_to_html
 
 if TYPE_CHECKING:
@@ -254,6 +254,24 @@ def test_no_two_layers_of_the_graph_overlap(opened: Callable[..., Page]) -> None
         )
         == 0
     )
+
+
+def test_layers_without_tensors_stand_below_the_others(opened: Callable[..., Page]) -> None:
+    report = realistic_report()
+    loose = (layer(i, f"wait{i}", "wait", added="sync") for i in range(82, 182))
+    page = opened(replace(report, layers=(*report.layers, *loose)))
+    top = "return document.querySelector(arguments[0] + ' .box').getBBox()"
+    last, first_loose, width = (
+        page.run(f"{top}.{side}", selector)
+        for selector, side in (
+            ("#graph .node[data-position='81']", "y"),
+            ("#graph .node[data-position='82']", "y"),
+            ("#graph .node[data-position='82']", "width"),
+        )
+    )
+    assert first_loose > last
+    drawn = page.run("return document.querySelector('#graph svg').viewBox.baseVal.width")
+    assert drawn < 12 * width
 
 
 def test_nodes_lead_to_layers_and_layers_to_nodes(opened: Callable[..., Page]) -> None:

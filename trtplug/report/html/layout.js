@@ -6,6 +6,8 @@ const NODE_HEIGHT = 42;
 const RANK_HEIGHT = 80;
 const GAP = 18;
 const BEND_WIDTH = 10;
+const TENSOR_BESIDE = 88; // a tensor's words start at the middle of its layer and go beyond it
+const LOOSE_IN_A_ROW = 3;
 const MOST_BENDS = 20000; // beyond, long edges run straight: their bends would outnumber the layers
 
 function layoutGraph(layers, graph) {
@@ -49,6 +51,14 @@ function rankItems(items, edges) {
     if (item.kind === "input") item.rank = Math.min(...outOf.get(item).map((after) => after.rank)) - 1;
     if (item.kind === "output") item.rank = Math.max(...into.get(item).map((before) => before.rank)) + 1;
   }
+  const isLoose = (item) => !into.get(item).length && !outOf.get(item).length;
+  rankLoose(layers.filter(isLoose), items.filter((item) => !isLoose(item)));
+}
+
+// Layers that touch no tensor (an engine with several streams has many) stand in rows below the rest.
+function rankLoose(loose, others) {
+  const deepest = others.reduce((most, item) => Math.max(most, item.rank), -1);
+  loose.forEach((item, i) => { item.rank = deepest + 1 + Math.floor(i / LOOSE_IN_A_ROW); });
 }
 
 // What nothing leads to stands just above its first reader.
@@ -147,7 +157,7 @@ function space(a, b) {
 function bounds(items) {
   const margin = 16;
   const left = Math.min(0, ...extent(items, -1)) - margin;
-  const right = Math.max(0, ...extent(items, 1)) + margin;
+  const right = Math.max(0, ...extent(items, 1)) + TENSOR_BESIDE;
   const deepest = items.reduce((most, item) => Math.max(most, item.rank), 0);
   return { left, width: right - left, height: deepest * RANK_HEIGHT + NODE_HEIGHT + 2 * margin, margin };
 }
