@@ -1,6 +1,5 @@
 """Every error class: survives pickle, has a code of its own and an exit status of the table."""
 
-import dataclasses
 import pickle
 import types
 import typing
@@ -36,10 +35,9 @@ def instance(cls, only_required=False):
     hints = typing.get_type_hints(cls)
     return cls(
         **{
-            f.name: sample(hints[f.name])
-            for f in dataclasses.fields(cls)
-            if not only_required
-            or (f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING)
+            name: sample(hints[name])
+            for name in cls.fields()
+            if not only_required or not hasattr(cls, name)
         }
     )
 
@@ -54,8 +52,8 @@ def test_survives_pickle(cls, only_required, protocol):
     error = instance(cls, only_required)
     back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
     assert type(back) is cls
-    assert [getattr(back, f.name) for f in dataclasses.fields(cls)] == [
-        getattr(error, f.name) for f in dataclasses.fields(cls)
+    assert [getattr(back, name) for name in cls.fields()] == [
+        getattr(error, name) for name in cls.fields()
     ]
     assert (str(back), back.hint) == (str(error), error.hint)
 
@@ -106,3 +104,12 @@ def test_all_classes_are_in_one_place():
     """`trtplug.errors`, or a module of it should it become a package."""
     for cls in errors.every_error():
         assert f"{cls.__module__}.".startswith(f"{errors.__name__}.")
+
+
+def test_wrong_fields_are_refused():
+    with pytest.raises(TypeError, match="wants problem"):
+        errors.ConfigError(file="x")
+    with pytest.raises(TypeError, match="does not take"):
+        errors.UsageError("a", "b", other="c")
+    with pytest.raises(TypeError, match="does not take"):
+        errors.UsageError("a", "b", "c")

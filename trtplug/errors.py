@@ -6,9 +6,16 @@ All of them survive `pickle`, since builds run in child processes.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: bool) -> Any:  # noqa: ANN401
+        """Of interest to type checkers only."""
+        return lambda cls: cls
+
 
 DONE = 0
 """Everything asked for was done."""
@@ -26,17 +33,35 @@ INTERRUPTED = 130
 """Stopped by Ctrl-C or SIGTERM."""
 
 
-@dataclass(eq=False)
+@dataclass_transform(eq_default=False)
 class TrtplugError(Exception):
-    """Base of all errors that trtplug raises on purpose."""
+    """Base of all errors that trtplug raises on purpose.
+
+    A subclass annotates its fields as a dataclass does, and is made like one. It is none: making
+    thirty dataclasses takes longer than parsing a command line.
+    """
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = FAULT
 
+    def __init__(self, *values: object, **named: object) -> None:
+        given = {**dict(zip(self.fields(), values, strict=False)), **named}
+        for name in self.fields():
+            if name in given:
+                setattr(self, name, given.pop(name))
+            elif not hasattr(self, name):
+                raise TypeError(f"{type(self).__name__} wants {name}")
+        if given or len(values) > len(self.fields()):
+            raise TypeError(f"{type(self).__name__} does not take {sorted(given)}")
+
+    @classmethod
+    def fields(cls) -> tuple[str, ...]:
+        """Names of the fields, in order."""
+        return tuple(n for n, kind in cls.__annotations__.items() if "ClassVar" not in str(kind))
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields: the default would call `__init__` with the joined message."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return _rebuild, (type(self), values)
+        return _rebuild, (type(self), {name: getattr(self, name) for name in self.fields()})
 
     @property
     def message(self) -> str:
@@ -68,7 +93,6 @@ def every_error() -> tuple[type[TrtplugError], ...]:
 # --- wrong use -------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class UsageError(TrtplugError):
     """A flag, a value or a combination that cannot be meant."""
 
@@ -88,7 +112,6 @@ class UsageError(TrtplugError):
         return self.advice
 
 
-@dataclass(eq=False)
 class ShapeError(TrtplugError):
     """Shapes given on the command line that do not fit the model, all of them at once."""
 
@@ -110,7 +133,6 @@ class ShapeError(TrtplugError):
         return "give: " + " ".join(self.flags) if self.flags else ""
 
 
-@dataclass(eq=False)
 class UnknownTargetError(TrtplugError):
     """A `--target` that is neither a profile, an SM, `local` nor `all`."""
 
@@ -131,7 +153,6 @@ class UnknownTargetError(TrtplugError):
         return "`trtplug targets` lists every name; an SM such as sm_89 works too"
 
 
-@dataclass(eq=False)
 class ConfigError(TrtplugError):
     """A trtplug.toml that cannot be used."""
 
@@ -149,7 +170,6 @@ class ConfigError(TrtplugError):
 # --- input files -----------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class FileUnreadableError(TrtplugError):
     """A path that cannot be read as a file."""
 
@@ -164,7 +184,6 @@ class FileUnreadableError(TrtplugError):
         return f"cannot read {self.path}: {self.problem}"
 
 
-@dataclass(eq=False)
 class ModelInvalidError(TrtplugError):
     """A file that is no ONNX model, or one that breaks the standard."""
 
@@ -185,7 +204,6 @@ class ModelInvalidError(TrtplugError):
         return self.advice
 
 
-@dataclass(eq=False)
 class ExternalDataError(TrtplugError):
     """External weights that are missing, too short, or outside the model's folder."""
 
@@ -208,7 +226,6 @@ class ExternalDataError(TrtplugError):
         return "put the data file beside the model, or save the model again with its weights"
 
 
-@dataclass(eq=False)
 class NodeInvalidError(TrtplugError):
     """A node whose attributes or inputs contradict each other."""
 
@@ -225,7 +242,6 @@ class NodeInvalidError(TrtplugError):
         return f"{self.path}: node {self.node!r} ({self.op_type}): {self.problem}"
 
 
-@dataclass(eq=False)
 class DocumentError(TrtplugError):
     """A JSON document of ours (report, manifest, lock, plan) that cannot be read."""
 
@@ -241,7 +257,6 @@ class DocumentError(TrtplugError):
         return f"{self.path} is not a usable {self.wanted} document: {self.problem}"
 
 
-@dataclass(eq=False)
 class ProfileInvalidError(TrtplugError):
     """A GPU profile that breaks its schema."""
 
@@ -262,7 +277,6 @@ class ProfileInvalidError(TrtplugError):
         return "profiles/README.md lists the fields; TRTPLUG_PROFILES names the folder of your own"
 
 
-@dataclass(eq=False)
 class ReferenceFailedError(TrtplugError):
     """ONNX Runtime cannot load or run a model."""
 
@@ -277,7 +291,6 @@ class ReferenceFailedError(TrtplugError):
         return f"ONNX Runtime cannot run {self.path}: {self.problem}"
 
 
-@dataclass(eq=False)
 class RewriteInvalidError(TrtplugError):
     """A rewritten model that ONNX's checker refuses; nothing was written."""
 
@@ -297,7 +310,6 @@ class RewriteInvalidError(TrtplugError):
         return "most often the model breaks it itself: `python -m onnx.bin.checker MODEL` says"
 
 
-@dataclass(eq=False)
 class PrecisionError(TrtplugError):
     """A precision that the model cannot be given, or that would change nothing."""
 
@@ -322,7 +334,6 @@ class PrecisionError(TrtplugError):
 # --- output ----------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class OutputError(TrtplugError):
     """The output folder or file cannot be written."""
 
@@ -342,7 +353,6 @@ class OutputError(TrtplugError):
         return "nothing was left half-written; free the space or choose another --out"
 
 
-@dataclass(eq=False)
 class OutputInTheWayError(TrtplugError):
     """`--out` names something that is not a bundle of ours."""
 
@@ -365,7 +375,6 @@ class OutputInTheWayError(TrtplugError):
 # --- backends and builds ---------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class BackendMissingError(TrtplugError):
     """No backend that could do the job is installed here."""
 
@@ -386,7 +395,6 @@ class BackendMissingError(TrtplugError):
         return self.advice or "`trtplug doctor` says what is missing and how to get it"
 
 
-@dataclass(eq=False)
 class GpuMissingError(TrtplugError):
     """`--target local` on a machine without a usable GPU."""
 
@@ -405,7 +413,6 @@ class GpuMissingError(TrtplugError):
         return "name the target instead, such as --target rtx4090 or --target sm_89"
 
 
-@dataclass(eq=False)
 class TargetUnsupportedError(TrtplugError):
     """A target that the backend cannot build for."""
 
@@ -430,7 +437,6 @@ class TargetUnsupportedError(TrtplugError):
         return self.who
 
 
-@dataclass(eq=False)
 class ParseFailedError(TrtplugError):
     """The backend's parser refused the model."""
 
@@ -452,7 +458,6 @@ class ParseFailedError(TrtplugError):
         return self.advice
 
 
-@dataclass(eq=False)
 class BuildFailedError(TrtplugError):
     """The builder gave up and said why."""
 
@@ -474,7 +479,6 @@ class BuildFailedError(TrtplugError):
         return self.advice
 
 
-@dataclass(eq=False)
 class BuilderCrashedError(TrtplugError):
     """The builder's process died."""
 
@@ -498,7 +502,6 @@ class BuilderCrashedError(TrtplugError):
         return self.advice or "build.log in the bundle has all of it"
 
 
-@dataclass(eq=False)
 class BuildTimeoutError(TrtplugError):
     """The build passed its time limit."""
 
@@ -519,7 +522,6 @@ class BuildTimeoutError(TrtplugError):
         return "raise --timeout"
 
 
-@dataclass(eq=False)
 class BuildMemoryError(TrtplugError):
     """The build passed its memory limit, or the system killed it for memory."""
 
