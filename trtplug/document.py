@@ -82,7 +82,8 @@ def from_own_json(kind: type[T], text: str | bytes) -> T:
         ValueError: it is not such a text after all.
     """
     try:
-        return _Maker().make(json.loads(text), kind)
+        made: T = _Maker().make(json.loads(text), kind)
+        return made
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no {kind.__name__}: {error}") from error
 

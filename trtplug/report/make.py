@@ -25,7 +25,7 @@ from trtplug.report.report import (
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
 
-NOT_RUN = "The engine was not loaded or run here: loading it needs a GPU."
+NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def make_report(inputs: ReportInputs) -> Report:
         near_misses=near_misses,
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
-        assumptions=ASSUMPTIONS,
+        assumptions=(NOT_RUN, *ASSUMPTIONS),
         warnings=(*inputs.warnings, *_warnings(inputs)),
     )
 
@@ -113,8 +113,8 @@ def _shapes(facts: ModelFacts) -> tuple[ReportShape, ...]:
 
 def _warnings(inputs: ReportInputs) -> tuple[str, ...]:
     if inputs.listing is None:
-        return (NOT_RUN, "The builder gave no layer listing; the report has no layers.")
+        return ("The builder gave no layer listing; the report has no layers.",)
     if inputs.listing.unparsed:
         lost = inputs.listing.unparsed
-        return (NOT_RUN, f"{lost} entries of the builder's layer listing could not be read.")
-    return (NOT_RUN,)
+        return (f"{lost} entries of the builder's layer listing could not be read.",)
+    return ()
