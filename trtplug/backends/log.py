@@ -195,5 +195,7 @@ def _json_type(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _json_io(raw: Mapping[str, Any]) -> tuple[str, ...]:
     entries = raw.get("I/O Tensors", raw.get("Bindings", []))
+    if not isinstance(entries, list):
+        return ()
     names = (e.get("Name") if isinstance(e, dict) else e for e in entries)
     return tuple(n for n in names if isinstance(n, str))

@@ -1,7 +1,7 @@
 """An engine file: its header, its digest, and its canonical digest.
 
 Header of 64 bytes, as seen in TensorRT-RTX 1.7 files: 4 bytes magic that hold `trt`, at byte 16 the
-number of bytes after the header (little-endian, 64 bits), at byte 24 the builder's version.
+size of the file (little-endian, 64 bits), at byte 24 the builder's version, a byte a part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER_BYTES = 64
 
 _LONGEST_PREFIX = 1 << 20
 
-_COUNTER = re.compile(rb"(__mye|__i64_inst_combine_temp_)(\d+)")
+_COUNTER = re.compile(rb"(__(?:mye|i64_inst_combine_temp_))(\d+)")
 """Names that the compiler makes up, by a counter that may start elsewhere in each process."""
 
 
@@ -32,7 +32,8 @@ class EngineHeader:
     """What the first 64 bytes of an engine file say."""
 
     magic: str
-    payload_bytes: int
+    total_bytes: int
+    """Size of the engine, header included, as it says itself."""
     builder_version: str
     """Such as `1.7.1.116`."""
     complete: bool
@@ -59,12 +60,12 @@ def read_header(file: Path) -> EngineHeader | None:
         raise FileUnreadableError(path=str(file), problem=problem.lower()) from error
     if len(head) < HEADER_BYTES or b"trt" not in head[:4] or head[4:8] != bytes(4):
         return None
-    (payload,) = struct.unpack_from("<Q", head, 16)
+    (total,) = struct.unpack_from("<Q", head, 16)
     return EngineHeader(
         magic=head[:4].decode("ascii", "replace"),
-        payload_bytes=payload,
+        total_bytes=total,
         builder_version=".".join(str(b) for b in head[24:28]),
-        complete=prefix + HEADER_BYTES + payload == size,
+        complete=prefix + total == size,
         prefix_bytes=prefix,
     )
 
