@@ -7,8 +7,10 @@ ends, however it ends. So what a killed process left behind can be told from wor
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import time
@@ -19,6 +21,8 @@ from trtplug.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_RANDOM_BYTES = 6
 
 _YOUNG_S = 60.0
 """A folder younger than this may be about to be locked; it is left alone."""
@@ -31,8 +35,10 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
     Raises:
         OutputError: it cannot be made.
     """
-    folder = parent / f"{prefix}{secrets.token_hex(6)}"
-    with as_output_error(folder):
+    folder = parent / f"{prefix}{secrets.token_hex(_RANDOM_BYTES)}"
+    with as_output_error(parent):
+        if parent.exists() and not parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
         held = os.open(folder, os.O_RDONLY)
@@ -46,9 +52,11 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 def sweep(parent: Path, prefix: str, young_s: float = _YOUNG_S) -> None:
     """Removes scratch folders whose process is gone; never fails."""
+    # The whole name is matched: a user's own `.out.partial-backup` is none of ours.
+    ours = re.compile(re.escape(prefix) + f"[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
     with contextlib.suppress(OSError):
         for folder in parent.iterdir():
-            if folder.name.startswith(prefix) and folder.is_dir() and not folder.is_symlink():
+            if ours.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
                 with contextlib.suppress(OSError):
                     _remove_abandoned(folder, young_s)
 

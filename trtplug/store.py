@@ -51,12 +51,13 @@ class Store:
         """Folder of a whole entry, every file checked against its digest; None on a miss."""
         folder = self._folder(key)
         try:
+            # Asked first: what is there was renamed in whole, so what is missing in it is damage.
+            if not folder.exists():
+                return None
             entry = json.loads((folder / _ENTRY).read_bytes())
             if entry["schema"] == SCHEMA and entry["key"] == key and _whole(folder, entry["files"]):
                 return folder
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
         self._clear(folder)
         return None
@@ -93,7 +94,10 @@ class Store:
         with contextlib.suppress(OSError):
             away = self.root / f"{_PART}{secrets.token_hex(6)}"
             folder.rename(away)
-            shutil.rmtree(away, ignore_errors=True)
+            if away.is_dir():
+                shutil.rmtree(away, ignore_errors=True)
+            else:
+                away.unlink()
 
     def _folder(self, key: str) -> Path:
         return self.root / key[:2] / key
@@ -101,5 +105,6 @@ class Store:
 
 def _whole(folder: Path, files: Mapping[str, str]) -> bool:
     return all(
-        "/" not in name and sha256_of(folder / name) == digest for name, digest in files.items()
+        "/" not in name and (folder / name).is_file() and sha256_of(folder / name) == digest
+        for name, digest in files.items()
     )
