@@ -47,13 +47,13 @@ def build(
         bool | None, typer.Option("--weight-streaming", help="Let weights stay in host memory.")
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(min=1, help="Build each engine so often and compare the builds.")
+        int | None, typer.Option(min=1, max=1000, help="Build each engine so often and compare the builds.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Builds at once.  [default: one a processor]")
+        int | None, typer.Option(min=1, max=1024, help="Builds at once.  [default: one a processor]")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Time limit on each build, in seconds.")
+        float | None, typer.Option(min=0.1, max=1e9, help="Time limit on each build, in seconds.")
     ] = None,
     memory_limit: Annotated[
         str | None, typer.Option(help="Limit on each builder's memory, such as 8GiB.")

@@ -32,6 +32,13 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "weight_streaming": (bool,),
 }
 """Key of the table `[build]` -> the types it takes; lists hold strings."""
+_BOUNDS = {
+    "jobs": (1, 1024),
+    "repeat": (1, 1000),
+    "timeout": (0.1, 1e9),
+    "optimization_level": (0, 5),
+}
+"""The same as those of the options in `cli/build.py`."""
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -42,7 +49,8 @@ def read_config(file: Path) -> dict[str, Any]:
     """
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
+        # ValueError: no UTF-8, no TOML, or a number of thousands of digits.
         problem = getattr(error, "strerror", None) or str(error)
         raise ConfigError(file=str(file), problem=problem) from error
     for key in document:
@@ -66,6 +74,12 @@ def _problem(key: str, value: object) -> str:
         return f"build.{key} must be {wanted}, not {value!r}"
     if isinstance(value, list) and not all(isinstance(v, str) for v in value):
         return f"build.{key} must be a list of strings, not {value!r}"
+    if any("\0" in v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str)):
+        return f"build.{key} holds a NUL character"
+    least, most = _BOUNDS.get(key, (None, None))
+    # Written so that nan is refused.
+    if least is not None and most is not None and not least <= value <= most:  # type: ignore[operator]
+        return f"build.{key} must be {least} to {most}, not {value!r}"
     return ""
 
 

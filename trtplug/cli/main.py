@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import sys
@@ -14,6 +16,8 @@ from trtplug import errors
 from trtplug.cli.build import build
 from trtplug.cli.doctor import doctor
 from trtplug.cli.inspect import inspect, verify_bundle
+from trtplug.cli.rewrite import rewrite
+from trtplug.cli.sites import sites
 from trtplug.cli.targets import targets
 
 if TYPE_CHECKING:
@@ -21,13 +25,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="trtplug",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (build, inspect, verify_bundle, targets, doctor):
+for _command in (build, inspect, sites, rewrite, verify_bundle, targets, doctor):
     app.command()(_command)
 
 
@@ -48,12 +51,15 @@ def trtplug_command(
 
 
 class _Terminated(BaseException):
-    """SIGTERM, as something that unwinds and so cleans up."""
+    """SIGTERM or SIGHUP, as something that unwinds and so cleans up."""
 
 
 def run() -> NoReturn:
     """The console script."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # `nohup` has it ignored, and that stays.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _terminate)
     sys.exit(main(sys.argv[1:]))
 
 
@@ -71,6 +77,8 @@ def main(arguments: Sequence[str]) -> int:
         # Whoever reads our output has gone; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return errors.DONE
+    except OSError as error:
+        return _system_said(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a fault of ours
         return _fault(error)
 
@@ -81,17 +89,18 @@ def main_inner(arguments: Sequence[str]) -> int:
     Raises:
         TrtplugError: whatever the command raises.
     """
-    import click
-
     try:
-        status = app(args=list(arguments), prog_name="trtplug", standalone_mode=False)
-    except click.exceptions.Exit as leave:
+        # Without a command there is nothing to do but to say what there is.
+        status = app(args=list(arguments) or ["--help"], prog_name="trtplug", standalone_mode=False)
+    except typer.Exit as leave:
         return leave.exit_code
-    except click.Abort as error:
+    except typer.Abort as error:
         raise KeyboardInterrupt from error
-    except click.ClickException as error:
-        error.show(sys.stderr)
-        return errors.BAD_INPUT
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "trtplug"
+        advice = f"`{command} --help` lists what it takes"
+        raise errors.UsageError(error.format_message(), advice) from error
     return status if isinstance(status, int) else errors.DONE
 
 
@@ -100,9 +109,20 @@ def _terminate(*_: object) -> None:
 
 
 def _say(message: str, hint: str) -> None:
-    typer.echo(message, err=True)
-    if hint:
-        typer.echo(f"hint: {hint}", err=True)
+    # Where stderr is gone too, the exit status has to do.
+    with contextlib.suppress(OSError):
+        typer.echo(message, err=True)
+        if hint:
+            typer.echo(f"hint: {hint}", err=True)
+
+
+def _system_said(error: OSError) -> int:
+    """An error of the file system that no command met in its own words."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+        return _fault(error)
+    where = f" {error.filename}" if error.filename else " its output"
+    _say(f"error[output]: cannot write{where}: {error.strerror}", "")
+    return errors.MACHINE_LACKS
 
 
 def _fault(error: Exception) -> int:

@@ -92,7 +92,9 @@ class LineListener:
         self._say(f"{result.target.target}: {result_line(result)}")
 
     def _say(self, line: str) -> None:
-        print(f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True)
+        # Progress that nobody reads any more is no reason to stop.
+        with contextlib.suppress(OSError):
+            print(f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True)
 
 
 class BarListener:

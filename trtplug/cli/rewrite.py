@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,6 @@ from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from trtplug.model.load import Model
     from trtplug.tensor import ShapeRange
