@@ -161,9 +161,13 @@ def test_any_bytes_in_the_list_are_a_miss(tmp_path_factory: pytest.TempPathFacto
 
 
 def test_failed_fill_publishes_nothing(store: Store):
-    with pytest.raises(RuntimeError), store.publishing(KEY, {}) as part:
-        (part / "file").write_text("half")
-        raise RuntimeError
+    def fill_half():
+        with store.publishing(KEY, {}) as part:
+            (part / "file").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fill_half()
     assert store.find(KEY) is None
     assert leftovers(store) == []
 

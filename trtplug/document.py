@@ -82,9 +82,12 @@ def from_own_json(kind: type[T], text: str | bytes) -> T:
         ValueError: it is not such a text after all.
     """
     try:
-        made: T = _Maker().make(json.loads(text), kind)
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise ValueError(f"no {kind.__name__}: no object")
+        made: T = _Maker().make(document, kind)
         return made
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no {kind.__name__}: {error}") from error
 
 

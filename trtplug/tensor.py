@@ -84,7 +84,15 @@ def _parse_sizes(part: str, whole: str) -> Sizes:
         )
     if part == "scalar":
         return ()
-    sizes = tuple(int(n) for n in re.split("[x,]", part)[:64])
-    if max(sizes) > LARGEST_DIM:
-        raise UsageError(f"--shape {whole!r}: {max(sizes)} is larger than {LARGEST_DIM}")
-    return sizes
+    digits = [n.lstrip("0") or "0" for n in re.split("[x,]", part)]
+    # By length first: Python refuses to read numbers of thousands of digits.
+    large = [n for n in digits if len(n) > 10 or int(n) > LARGEST_DIM]
+    if large:
+        raise UsageError(
+            f"--shape {_short(whole)}: {_short(large[0])} is larger than {LARGEST_DIM}"
+        )
+    return tuple(map(int, digits))
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
