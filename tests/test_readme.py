@@ -1,0 +1,95 @@
+"""The README tells the truth: commands, folders, error codes, settings, reasons."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trtplug import errors
+from trtplug.rewrite.site import NearMissReason
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def error_table() -> str:
+    lines = ["| code | status | when |", "|---|---|---|"]
+    for cls in errors.every_error():
+        when = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+        lines.append(f"| `{cls.code}` | {cls.exit_status} | {when} |")
+    return "\n".join(lines)
+
+
+def reason_table() -> str:
+    lines = ["| reason | meaning |", "|---|---|"]
+    lines += [f"| `{reason.value}` | {reason.sentence} |" for reason in NearMissReason]
+    return "\n".join(lines)
+
+
+TABLES = {"errors": error_table, "reasons": reason_table}
+
+
+def replaced(text: str) -> str:
+    """The README with its tables made anew."""
+    for name, table in TABLES.items():
+        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- /{name} -->)"
+        text = re.sub(pattern, lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL)
+    return text
+
+
+def test_tables_are_those_of_the_code():
+    """Mend it with `python -m tests.test_readme`."""
+    assert replaced(README) == README
+
+
+def test_every_module_and_folder_has_its_room():
+    section = README.partition("## Architecture")[2]
+    named = set(re.findall(r"`(\w+)/?`", section))
+    package = ROOT / "trtplug"
+    there = {p.name for p in package.iterdir() if (p / "__init__.py").is_file()}
+    there |= {p.stem for p in package.glob("*.py") if not p.stem.startswith("_")}
+    assert there - named == set()
+    table = section.partition("| where | what |")[2].partition("\n\n")[0]
+    first_column = " ".join(row.split("|")[1] for row in table.splitlines() if row.count("|") > 1)
+    assert set(re.findall(r"`(\w+)/?`", first_column)) == there
+
+
+def test_every_command_is_named_and_every_named_one_exists():
+    shown = subprocess.run(
+        [sys.executable, "-m", "trtplug", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    there = set(re.findall(r"^  ([a-z-]+)  ", shown.partition("Commands:")[2], re.MULTILINE))
+    named = set(re.findall(r"^\| `trtplug ([a-z-]+)", README, re.MULTILINE))
+    assert named == there
+
+
+def test_every_variable_is_named():
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "trtplug").rglob("*.py"))
+    read = set(re.findall(r"environ\.get\(\"(TRTPLUG_\w+)\"", code))
+    assert read <= set(re.findall(r"`(TRTPLUG_\w+)`", README))
+
+
+def test_every_status_is_named():
+    tree = ast.parse((ROOT / "trtplug/errors.py").read_text(encoding="utf-8"))
+    statuses = {
+        node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, int)
+    }  # fmt: skip
+    table = README.partition("## Exit status")[2].partition("Each error")[0]
+    assert {int(n) for n in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == statuses
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(([\w./-]+)\)|`(scripts/\w+)", README))
+def test_every_file_that_it_shows_exists(path):
+    assert (ROOT / (path[0] or path[1])).exists()
+
+
+if __name__ == "__main__":
+    (ROOT / "README.md").write_text(replaced(README), encoding="utf-8")
