@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.document import to_json
 from trtplug.engine.manifest import MANIFEST, Manifest, ManifestFile, read_manifest
-from trtplug.errors import DocumentError, OutputInTheWayError
+from trtplug.errors import DocumentError, OutputError, OutputInTheWayError
 from trtplug.scratch import as_output_error, scratch_folder, sweep
 from trtplug.store import sha256_of
 
@@ -42,7 +42,18 @@ def bundle_folder(out: Path) -> Iterator[Path]:
 
 
 def refuse_if_in_the_way(out: Path) -> None:
-    """Raises OutputInTheWayError where `out` must not be replaced."""
+    """Raises OutputInTheWayError for what must not be replaced, OutputError for what cannot be."""
+    with as_output_error(out):
+        _refuse_if_in_the_way(out)
+
+
+def _refuse_if_in_the_way(out: Path) -> None:
+    try:
+        str(out.absolute()).encode()
+    except UnicodeEncodeError as error:
+        # The path goes to the builder, which takes UTF-8 alone.
+        problem = "its path is not UTF-8; choose another"
+        raise OutputError(path=ascii(str(out)), problem=problem) from error
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise OutputInTheWayError(path=str(out), problem="it is no folder")
     if not out.is_dir() or not any(out.iterdir()):
@@ -98,14 +109,16 @@ def _compare(folder: Path, listed: ManifestFile) -> str:
         return f"{listed.path}: lies outside the bundle"
     file = folder / listed.path
     try:
+        if file.exists() and not file.is_file():
+            return f"{listed.path}: no regular file"
         size = file.stat().st_size
         if size != listed.bytes:
             return f"{listed.path}: {size} bytes, the manifest says {listed.bytes}"
         return "" if sha256_of(file) == listed.sha256 else f"{listed.path}: its bytes have changed"
     except FileNotFoundError:
         return f"{listed.path}: missing"
-    except OSError as error:
-        return f"{listed.path}: {error.strerror or error}"
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return f"{listed.path}: {getattr(error, 'strerror', None) or error}"
 
 
 def _files_below(folder: Path) -> set[str]:

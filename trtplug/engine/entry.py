@@ -23,14 +23,21 @@ def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
 
 
 def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:
-    """Copies the files of a store entry into a bundle under way; None where they are not usable."""
+    """Copies the files of a store entry into a bundle under way; None where they are not usable.
+
+    Another process may clear the entry away meanwhile; then nothing of it is left in the bundle.
+    """
+    places: list[Path] = []
     try:
         target = from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
         for file in target.files:
             _, _, name = file.path.rpartition("/")
             place = folder / target.sm / name
             place.parent.mkdir(exist_ok=True)
+            places.append(place)
             shutil.copyfile(entry / name, place)
     except (ValueError, FileNotFoundError):
+        for place in places:
+            place.unlink(missing_ok=True)
         return None
     return dataclasses.replace(target, from_store=True)
