@@ -117,7 +117,8 @@ def _inside(location: str, model: Path) -> Path | None:
     folder = model.parent.resolve()
     try:
         file = (folder / location).resolve()
-    except (OSError, RuntimeError):  # a loop of links
+        file.exists()
+    except (OSError, RuntimeError):  # a loop of links, a name too long for the system
         return None
     return file if file.is_relative_to(folder) else None
 

@@ -16,12 +16,22 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         FileUnreadableError: it cannot be read; the system's reason is kept.
     """
-    if path.is_dir():
-        raise FileUnreadableError(path=str(path), problem="it is a folder")
+    _refuse_odd_bytes(path)
     try:
+        if path.is_dir():
+            raise FileUnreadableError(path=str(path), problem="it is a folder")
         if path.exists() and not path.is_file():
             raise FileUnreadableError(path=str(path), problem="it is no regular file")
         return path.read_bytes()
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
         raise FileUnreadableError(path=str(path), problem=problem.lower()) from error
+
+
+def _refuse_odd_bytes(path: Path) -> None:
+    """A path must be text: it goes into documents, and to builders that take UTF-8 alone."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        problem = "its path is not UTF-8; rename it, or the folder it lies in"
+        raise FileUnreadableError(path=ascii(str(path)), problem=problem) from error

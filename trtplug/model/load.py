@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto
@@ -15,10 +15,8 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 from trtplug.errors import ModelInvalidError
 from trtplug.model.external import ExternalFile, check_external_data
 from trtplug.model.files import read_bytes
+from trtplug.model.text import refuse_bad_text
 from trtplug.tensor import Dim, TensorSpec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LARGEST_PROTOBUF = 2**31 - 1
 
@@ -51,11 +49,14 @@ def load_model(path: Path) -> Model:
     """
     data = read_bytes(path)
     proto = _parse(data, path)
+    refuse_bad_text(proto, path)
     external = check_external_data(proto, path)
     opset = _opset(proto, path)
     initialized = {t.name for t in proto.graph.initializer}
     initialized |= {t.values.name for t in proto.graph.sparse_initializer}
     inputs = [v for v in proto.graph.input if v.name not in initialized]
+    for value in inputs:
+        _refuse_unknown_rank(value, path)
     return Model(
         path=path,
         sha256=_digest(data, external),
@@ -109,6 +110,16 @@ def _digest(data: bytes, external: tuple[ExternalFile, ...]) -> str:
         return own
     parts = [own, *(f"{f.location}\0{f.sha256}" for f in external)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _refuse_unknown_rank(value: ValueInfoProto, path: Path) -> None:
+    """A scalar has a shape of no axes; without any shape not even the number of axes is known."""
+    if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"):
+        raise ModelInvalidError(
+            path=str(path),
+            problem=f"input {value.name!r} has no shape, so that its number of axes is unknown",
+            advice="export the model again with the shape of each input; axes may be dynamic",
+        )
 
 
 def _spec(value: ValueInfoProto, path: Path) -> TensorSpec:

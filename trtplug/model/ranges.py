@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from typing import TYPE_CHECKING
 
 from trtplug.errors import ShapeError
@@ -28,7 +29,8 @@ def resolve_ranges(model: Model, given: tuple[ShapeRange, ...]) -> tuple[ShapeRa
         chosen = by_name.get(spec.name)
         problems += _missing(spec) if chosen is None else _misfits(spec, chosen)
     if problems:
-        flags = tuple(f"--shape '{example_flag(s)}'" for s in model.inputs if s.is_dynamic)
+        dynamic = (s for s in model.inputs if s.is_dynamic)
+        flags = tuple(f"--shape {shlex.quote(example_flag(s))}" for s in dynamic)
         raise ShapeError(model=model.path.name, problems=tuple(problems), flags=flags)
     return tuple(by_name.get(s.name) or _fixed(s) for s in model.inputs)
 
@@ -56,8 +58,10 @@ def _unknown(model: Model, given: tuple[ShapeRange, ...]) -> Iterator[str]:
     names = [s.name for s in model.inputs]
     for chosen in given:
         if chosen.name not in names:
-            near = difflib.get_close_matches(chosen.name, names, n=1, cutoff=0.4)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            # Without regard to case: X is nearer to x than to anything else.
+            lower = {n.lower(): n for n in reversed(names)}
+            near = difflib.get_close_matches(chosen.name.lower(), lower, n=1, cutoff=0.4)
+            meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
             has = ", ".join(map(repr, names)) or "none"
             yield f"there is no input {chosen.name!r}{meant} (inputs: {has})"
 
