@@ -1,7 +1,8 @@
-"""`trtplug rewrite`: the model with a CBR node at each site, or in another precision."""
+"""`trtplug rewrite`: the model with a CBR node at each site, in another precision if asked."""
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,18 +17,44 @@ if TYPE_CHECKING:
     from trtplug.tensor import ShapeRange
 
 
+class RewritePrecision(str, Enum):
+    """What the model computes in."""
+
+    KEEP = "keep"
+    FP16 = "fp16"
+    BF16 = "bf16"
+
+
+class IoPrecision(str, Enum):
+    """Types of the inputs and outputs."""
+
+    KEEP = "keep"
+    MATCH = "match"
+
+
 def rewrite(
     model: Annotated[Path, typer.Argument(help="The ONNX model.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Run both in ONNX Runtime and compare; exit 1 where they differ."
-        ),
+        typer.Option("--check", help="Compare both in ONNX Runtime; exit 1 where they differ."),
     ] = False,
     shape: Annotated[
         list[str] | None,
         typer.Option(help="NAME=MIN[:OPT:MAX] for --check, where inputs are dynamic; repeatable."),
+    ] = None,
+    sites: Annotated[
+        bool, typer.Option("--sites/--no-sites", help="Put CBR nodes at the sites.  [default: on]")
+    ] = True,
+    precision: Annotated[
+        RewritePrecision, typer.Option(help="Type to compute in; keep: as the model says.")
+    ] = RewritePrecision.KEEP,
+    io_precision: Annotated[
+        IoPrecision, typer.Option(help="Inputs and outputs: keep their type, or match --precision.")
+    ] = IoPrecision.KEEP,
+    keep_fp32: Annotated[
+        list[str] | None,
+        typer.Option(help="GLOB over node names that stay in FP32; repeatable."),
     ] = None,
     fold_overridable: Annotated[
         bool | None,
@@ -41,9 +68,7 @@ def rewrite(
     """Write the model with one CBR node at each site; any ONNX runtime can run the file."""
     from trtplug.model.load import load_model
     from trtplug.model.ranges import resolve_ranges
-    from trtplug.model.save import save_model
-    from trtplug.model.validate import check_parts, validate
-    from trtplug.rewrite.run import rewrite_model
+    from trtplug.model.validate import validate
     from trtplug.tensor import parse_shape_range
 
     source = load_model(model)
@@ -51,39 +76,80 @@ def rewrite(
     ranges = tuple(parse_shape_range(s) for s in shape or [])
     if check:
         ranges = resolve_ranges(source, ranges)
-    _refuse_overwriting(source, output)
-    result = rewrite_model(source, fold_overridable=fold_overridable)
+    _refuse(source, output, precision, keep_fp32 or [], io_precision)
+    made = _in_precision(source, precision, io_precision, tuple(keep_fp32 or ()))
+    _write(made, output, sites, fold_overridable)
+    return _check(source, output, ranges, precision) if check else DONE
+
+
+def _refuse(
+    model: Model,
+    output: Path,
+    precision: RewritePrecision,
+    keep_fp32: Sequence[str],
+    io_precision: IoPrecision,
+) -> None:
+    if output.exists() and output.samefile(model.path):
+        raise UsageError(f"{output} is the model itself", "choose another --output")
+    idle = keep_fp32 or io_precision is not IoPrecision.KEEP
+    if precision is RewritePrecision.KEEP and idle:
+        problem = "--keep-fp32 and --io-precision mean nothing with --precision keep"
+        raise UsageError(problem, "add --precision fp16")
+
+
+def _in_precision(
+    model: Model, precision: RewritePrecision, io: IoPrecision, keep_fp32: tuple[str, ...]
+) -> Model:
+    from trtplug.model.precision import change_precision
+    from trtplug.model.save import joined
+
+    if precision is RewritePrecision.KEEP:
+        return model
+    change = change_precision(model, precision.value, io=io.value, keep_fp32=keep_fp32)
+    for island in change.islands:
+        typer.echo(f"fp32: {island.node} ({island.op_type}): {island.reason}", err=True)
+    typer.echo(f"{change.converted} nodes compute in {precision.value}", err=True)
+    return joined(change.parts, model)
+
+
+def _write(model: Model, output: Path, sites: bool, fold_overridable: bool | None) -> None:
+    from trtplug.model.save import save_model
+    from trtplug.model.validate import check_parts
+    from trtplug.rewrite.run import rewrite_model
+
+    only = None if sites else ()
+    result = rewrite_model(model, fold_overridable=fold_overridable, only=only)
     check_parts(result.parts, output)
     save_model(result.parts, output)
     for notice in result.notices:
         typer.echo(f"note: {notice}", err=True)
+    for miss in result.near_misses:
+        typer.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
     typer.echo(
-        f"{output}: {len(result.sites)} of {len(result.sites) + len(result.near_misses)} "
-        f"convolutions rewritten, {len(source.proto.graph.node)} nodes became "
-        f"{len(result.parts.nodes)}"
+        f"{output}: {len(result.sites)} convolutions rewritten, "
+        f"{len(model.proto.graph.node)} nodes became {len(result.parts.nodes)}"
     )
-    return _check(source, output, ranges) if check else DONE
 
 
-def _refuse_overwriting(model: Model, output: Path) -> None:
-    if output.exists() and output.samefile(model.path):
-        raise UsageError(f"{output} is the model itself", "choose another --output")
-
-
-def _check(model: Model, output: Path, ranges: Sequence[ShapeRange]) -> int:
-    from trtplug.measure.equality import EXACT, compare_models, worst
+def _check(
+    model: Model, output: Path, ranges: Sequence[ShapeRange], precision: RewritePrecision
+) -> int:
+    from trtplug.measure.equality import ALIKE, EXACT, compare_models, worst
 
     shapes = [{r.name: r.min for r in ranges}, {r.name: r.opt for r in ranges}]
     distinct = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
     trials = compare_models(model.path, output, model.inputs, distinct)
+    outputs = [o for t in trials for o in t.outputs]
+    least = ALIKE.get(precision.value)
+    held = all(o.within(EXACT) if least is None else o.alike(least) for o in outputs)
+    limit = f"difference at most {EXACT:g}" if least is None else f"cosine at least {least:g}"
     trial, found = worst(trials)
-    held = all(o.within(EXACT) for t in trials for o in t.outputs)
     detail = found.problem or (
-        f"largest difference {found.max_abs:.3g}, relative {found.max_relative:.3g}, "
-        f"{found.new_nonfinite} values lost"
+        f"difference {found.max_abs:.3g}, relative {found.max_relative:.3g}, "
+        f"cosine {found.cosine:.6f}, {found.new_nonfinite} values lost"
     )
     typer.echo(
-        f"{'equal' if held else 'NOT EQUAL'} in {len(trials)} runs (limit {EXACT:g}): "
-        f"output {found.name!r}, seed {trial.seed}: {detail}"
+        f"{'equal' if held else 'NOT EQUAL'} in {len(trials)} runs ({limit}); "
+        f"worst: output {found.name!r}, seed {trial.seed}: {detail}"
     )
     return DONE if held else GATE_FAILED

@@ -70,11 +70,17 @@ def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) ->
     return list_sites(model, found, misses, shapes, model_warnings(model))
 
 
+WIDEST = 1000
+"""Columns."""
+
 _HEAD = (
     "convolution", "input", "output", "kernel", "stride", "group", "activation", "residual",
     "folded", "MFLOP", "KiB",
 )  # fmt: skip
-_MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
+_MISSWIDEST = 1000
+"""Columns."""
+
+_HEAD = ("convolution", "reason", "node", "MFLOP")
 
 
 def _rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
@@ -128,11 +134,12 @@ def _summary(listing: SitesListing) -> str:
 def _print_text(listing: SitesListing) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=False)
+    # As wide as it needs to be: a name cut short is no use, and a pager scrolls.
+    console = Console(highlight=False, width=WIDEST)
     for head, rows in ((_HEAD, list(_rows(listing))), (_MISS_HEAD, list(_miss_rows(listing)))):
         if rows:
             console.print(_table(head, rows))
-    console.print(_summary(listing), markup=False)
+    typer.echo(_summary(listing))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
@@ -141,9 +148,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for i, name in enumerate(head):
+    for name in head:
         right = name in ("group", "folded", "MFLOP", "KiB")
-        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=i > 0)
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

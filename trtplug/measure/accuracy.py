@@ -29,14 +29,19 @@ class OutputAccuracy:
     new_nonfinite: int
     """NaN and infinite values where the reference has finite ones."""
 
+    @property
+    def comparable(self) -> bool:
+        """Whether both have the output, of one shape and type, and no value was lost."""
+        return not self.problem and self.new_nonfinite == 0
+
     def within(self, max_relative: float) -> bool:
-        """Whether the output is as close as this, with no value lost."""
-        return (
-            not self.problem
-            and self.new_nonfinite == 0
-            and self.max_relative is not None
-            and self.max_relative <= max_relative
-        )
+        """Whether no value is further off than this."""
+        found = self.max_relative
+        return self.comparable and found is not None and found <= max_relative
+
+    def alike(self, min_cosine: float) -> bool:
+        """Whether the cosine similarity is at least this."""
+        return self.comparable and self.cosine is not None and self.cosine >= min_cosine
 
 
 def compare_outputs(

@@ -24,11 +24,17 @@ NUMPY_TYPES = {
 }  # fmt: skip
 
 
+_EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+"""Where external data lie, for a model that is given as bytes."""
+
+
 class Reference:
     """A model loaded for the CPU. It is not for sharing between threads."""
 
     def __init__(self, path: Path, *, optimize: bool = False) -> None:
         """Loads the file; external data are found beside it.
+
+        A bfloat16 model is run as a float32 copy, see `trtplug.model.widen`.
 
         Args:
             path: the ONNX file.
@@ -47,9 +53,11 @@ class Reference:
         if not optimize:
             level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.graph_optimization_level = level
+        options.add_session_config_entry(_EXTERNAL_FOLDER, str(path.parent))
         with _as_ours(path):
+            wide = _wide_copy(path)
             self._session = runtime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
+                str(path) if wide is None else wide, options, providers=["CPUExecutionProvider"]
             )
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -76,7 +84,7 @@ def random_feeds(
     random = np.random.default_rng(seed)
     feeds: dict[str, Array] = {}
     for spec in specs:
-        dtype = NUMPY_TYPES.get(spec.dtype)
+        dtype = NUMPY_TYPES.get("float" if spec.dtype == "bfloat16" else spec.dtype)
         if dtype is None:
             problem = f"input {spec.name!r} is of type {spec.dtype}"
             raise ReferenceFailedError(path=spec.name, problem=problem)
@@ -86,6 +94,16 @@ def random_feeds(
         else:
             feeds[spec.name] = random.integers(0, 2, shape).astype(dtype)
     return feeds
+
+
+def _wide_copy(path: Path) -> bytes | None:
+    """The model in float32, serialized; None where it has no bfloat16."""
+    import onnx
+
+    from trtplug.model.widen import has_bfloat16, widen
+
+    proto = onnx.load(path, load_external_data=False)
+    return widen(proto, path.parent).SerializeToString() if has_bfloat16(proto) else None
 
 
 def _runtime() -> Any:  # noqa: ANN401

@@ -9,6 +9,7 @@ External data stay external: they are copied in chunks into one file beside the 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import secrets
@@ -25,6 +26,8 @@ from trtplug.model.external import tensors_of_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from trtplug.model.load import Model
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -107,6 +110,15 @@ def parts_of(model: ModelProto, folder: Path) -> ModelParts:
         nodes=tuple(model.graph.node),
         tensors=tuple(model.graph.initializer),
         folder=folder,
+    )
+
+
+def joined(parts: ModelParts, model: Model) -> Model:
+    """A model like `model`, of these parts: for a step that follows on another."""
+    proto = parts.to_proto()
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    return dataclasses.replace(
+        model, proto=proto, opset=opsets.get("ai.onnx", model.opset), ir_version=proto.ir_version
     )
 
 

@@ -93,18 +93,39 @@ def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:
     for value in stripped.graph.input:
         if value.name in sizes:
             set_dims(value.type.tensor_type, sizes[value.name])
+        else:
+            _open_odd_axes(value.type.tensor_type)
+    # Sizes that the file claims need not hold at these; inference says them anew.
+    del stripped.graph.value_info[:]
     for value in stripped.graph.output:
-        # What a file claims of its outputs need not hold at these sizes; inference says it anew.
         value.type.tensor_type.ClearField("shape")
     inferred, dims, dtypes = _infer_all(stripped, model)
     for tensor in headers:
         dims[tensor.name] = tuple(tensor.dims)
         dtypes[tensor.name] = dtype_name(tensor.data_type)
     _refuse_empty(model, inferred, dims)
-    for value in model.proto.graph.value_info:
-        if value.name not in dims:
-            _record(value, dims, dtypes)
+    _add_claims(model, dims, dtypes)
     return ShapeTable(_dims=dims, _dtypes=dtypes)
+
+
+def _add_claims(model: Model, dims: dict[str, Sizes], dtypes: dict[str, str]) -> None:
+    """What the file says of tensors that inference cannot tell; sizes only where all are fixed."""
+    claimed: dict[str, Sizes] = {}
+    types: dict[str, str] = {}
+    for value in model.proto.graph.value_info:
+        _record(value, claimed, types)
+    for name, dtype in types.items():
+        dtypes.setdefault(name, dtype)
+    if not any(spec.is_dynamic for spec in model.inputs):
+        for name, sizes in claimed.items():
+            dims.setdefault(name, sizes)
+
+
+def _open_odd_axes(tensor_type: onnx.TypeProto.Tensor) -> None:
+    """Exporters write "dynamic" as a size of -1 or 0, which inference takes for a size."""
+    for dim in tensor_type.shape.dim:
+        if dim.HasField("dim_value") and dim.dim_value <= 0:
+            dim.Clear()
 
 
 def _infer_all(

@@ -106,8 +106,8 @@ def _trimmed(matches: Iterable[Match]) -> Iterator[str]:
         for node in match.nodes:
             if node.is_op("BatchNormalization") and len([o for o in node.outputs if o]) > 1:
                 yield (
-                    f"node {node.label!r} (BatchNormalization) has extra outputs that nothing reads; "
-                    "it has been folded as in inference, without batch statistics"
+                    f"node {node.label!r} (BatchNormalization) has extra outputs that nothing "
+                    "reads; it has been folded as in inference, without batch statistics"
                 )
 
 
@@ -292,7 +292,8 @@ def _dead(
 
 
 _CONSTANT_CHAIN = (
-    "Cast", "Constant", "ConstantOfShape", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze",
+    "Cast", "Constant", "ConstantOfShape", "Identity", "Reshape", "Squeeze", "Transpose",
+    "Unsqueeze",
 )  # fmt: skip
 
 
