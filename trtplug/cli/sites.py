@@ -77,10 +77,7 @@ _HEAD = (
     "convolution", "input", "output", "kernel", "stride", "group", "activation", "residual",
     "folded", "MFLOP", "KiB",
 )  # fmt: skip
-_MISSWIDEST = 1000
-"""Columns."""
-
-_HEAD = ("convolution", "reason", "node", "MFLOP")
+_MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
 
 
 def _rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
