@@ -105,11 +105,12 @@ def _requests(
     for number in range(repeat):
         work = job.folder / _WORK / f"{target.sm}-{number}"
         folder = work if number else job.folder / target.sm
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         yield BuildRequest(
             target=target.target,
             sm=parse_target(target.target).sm.number,
-            model=str(job.model.resolve()),
+            # A link is not followed: external data lies beside the name that was given.
+            model=str(job.model.parent.resolve() / job.model.name),
             data=str(job.folder / _WORK / "model.onnx") if prepared.data is not None else None,
             ranges=tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges),
             options=job.options,
@@ -136,9 +137,9 @@ def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Out
     failed = next((o for o in outcomes if o.status != "built"), None)
     place = job.folder / planned.sm
     if failed is not None:
-        for file in place.iterdir():
-            if file.name != "build.log":
-                file.unlink()
+        if failed.status == "unwritable":
+            raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
+        _keep_the_log_only(place)
         limits = job.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
         return Result(target=planned, error=error)
@@ -146,9 +147,17 @@ def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Out
         first = next(o for o in outcomes if o.folder == str(place))
         made = produce_target(ground, planned, first, _agreement(outcomes))
     except TrtplugError as error:
+        _keep_the_log_only(place)
         return Result(target=planned, error=error)
     _store(job, planned, made)
     return Result(target=planned, made=made)
+
+
+def _keep_the_log_only(place: Path) -> None:
+    """Takes away what a target that failed has left; the manifest lists its log alone."""
+    for file in place.iterdir():
+        if file.name != "build.log":
+            file.unlink()
 
 
 def _agreement(outcomes: list[Outcome]) -> Agreement | None:

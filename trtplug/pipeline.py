@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -25,7 +26,7 @@ from trtplug.target import parse_target
 from trtplug.tensor import ShapeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from trtplug.errors import TrtplugError
     from trtplug.settings import Settings
@@ -115,8 +116,12 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
     planned = plan_build(command, settings)
     listener.planned(planned.plan)
     results: list[Result] = []
-    with bundle_folder(command.out) as folder:
-        for result in _results(planned, folder, listener):
+    # Closed before the folder goes: children that still write into it would keep it from going.
+    with (
+        bundle_folder(command.out) as folder,
+        contextlib.closing(_results(planned, folder, listener)) as ended,
+    ):
+        for result in ended:
             listener.ended(result)
             results.append(result)
         manifest = _manifest(planned.plan, results, folder)
@@ -124,7 +129,7 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
     return manifest
 
 
-def _results(planned: Planned, folder: Path, listener: Listener) -> Iterator[Result]:
+def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Result, None, None]:
     """One result a target: what cannot be built, what the store has, what is built now."""
     misses = []
     for target in planned.plan.targets:

@@ -85,15 +85,18 @@ def request_from_json(text: str) -> BuildRequest:
     return BuildRequest(ranges=ranges, options=BuildOptions(**raw.pop("options")), **raw)
 
 
-EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed"]
-"""`ready`: the builder is loaded. `phase`, `step`, `end`: progress. The last three end a build."""
+EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed", "unwritable"]
+"""`ready`: the builder is loaded. `phase`, `step`, `end`: progress. The last four end a build."""
+
+ENDS = ("built", "refused", "failed", "unwritable")
+"""`unwritable`: the system refused a file in the request's folder; a full disk, most often."""
 
 Event = Mapping[str, object]
 """A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
 `reasons`; or what `Built` holds."""
 
 
-OutcomeStatus = Literal["built", "refused", "failed", "crashed", "timeout", "memory"]
+OutcomeStatus = Literal["built", "refused", "failed", "unwritable", "crashed", "timeout", "memory"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ the process, the parent only sees a child that ended.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -48,29 +49,52 @@ def main() -> None:
     emit(event="ready")
     line = sys.stdin.readline()
     if line:
-        emit(**_build(trt, request_from_json(line), emit))
+        emit(**_answer(trt, request_from_json(line), emit))
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
 
 
-def _build(trt: Any, request: BuildRequest, emit: Callable[..., None]) -> dict[str, object]:
-    log = _make_logger(trt, Path(request.folder))
+def _answer(trt: Any, request: BuildRequest, emit: Callable[..., None]) -> dict[str, object]:
+    """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
+    try:
+        log = _make_logger(trt, Path(request.folder))
+    except OSError as error:
+        return _unwritable(error)
+    end = _build(trt, log, request, emit)
+    if not isinstance(end, memoryview):
+        return {**end, "warnings": log.warnings}
+    try:
+        if log.lost is not None:
+            raise log.lost
+        return _keep(trt, request, end, log)
+    except OSError as error:
+        return _unwritable(error)
+
+
+def _unwritable(error: OSError) -> dict[str, object]:
+    return {"event": "unwritable", "reasons": [error.strerror or str(error)]}
+
+
+def _build(
+    trt: Any, log: Any, request: BuildRequest, emit: Callable[..., None]
+) -> memoryview | dict[str, object]:
+    """The builder's buffer, or the event that says why there is none."""
     builder = trt.Builder(log)
     builder.max_threads = 1  # several threads make the order of kernels, and so the bytes, vary
     network = builder.create_network(0)
     refusals = _parse(trt, log, network, request)
     if refusals:
-        return {"event": "refused", "reasons": refusals, "warnings": log.warnings}
+        return {"event": "refused", "reasons": refusals}
     config = builder.create_builder_config()
     config.progress_monitor = monitor = _make_monitor(trt, emit)
     problems = _configure(trt, builder, network, config, request)
     if problems:
-        return {"event": "failed", "reasons": problems, "warnings": log.warnings}
+        return {"event": "failed", "reasons": problems}
     plan = builder.build_serialized_network(network, config)
     del monitor
     if plan is None:
-        return {"event": "failed", "reasons": log.errors, "warnings": log.warnings}
-    return _keep(trt, request, memoryview(plan), log)
+        return {"event": "failed", "reasons": log.errors}
+    return memoryview(plan)
 
 
 def _keep(trt: Any, request: BuildRequest, plan: memoryview, log: Any) -> dict[str, object]:
@@ -152,24 +176,33 @@ def _make_logger(trt: Any, folder: Path) -> Any:
         trt.ILogger.INFO: b"[I] ",
         trt.ILogger.VERBOSE: b"[V] ",
     }
-    write = os.write
 
     class Logger(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.errors: list[str] = []
             self.warnings: list[str] = []
+            self.lost: OSError | None = None
 
         def log(self, severity: Any, message: str) -> None:
             mark = marks[severity]
-            write(file, mark + message.encode("utf-8", "replace") + b"\n")
+            # What is raised in here ends the process. On a full disk a lost line of the log is
+            # borne; lost layers are told once the build is done.
+            with contextlib.suppress(OSError):
+                os.write(file, mark + message.encode("utf-8", "replace") + b"\n")
             if mark == b"[V] ":
                 if message.startswith("Layers:\n"):
-                    (folder / "layers.txt").write_text(message, encoding="utf-8")
+                    self.keep_layers(message)
             elif mark in (b"[E] ", b"[F] ") and len(self.errors) < _KEPT:
                 self.errors.append(message.strip())
             elif mark == b"[W] " and len(self.warnings) < _KEPT:
                 self.warnings.append(message.strip())
+
+        def keep_layers(self, message: str) -> None:
+            try:
+                (folder / "layers.txt").write_text(message, encoding="utf-8")
+            except OSError as error:
+                self.lost = error
 
     return Logger()
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from trtplug.backends.backend import BuildRequest, Event, Outcome, OutcomeStatus
+from trtplug.backends.backend import ENDS, BuildRequest, Event, Outcome, OutcomeStatus
 from trtplug.backends.child import CPU_VARIABLE, PARENT_VARIABLE, without_aslr
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _TICK_S = 0.05
 """How often limits are checked."""
+
+_LINGER_S = 5.0
+"""What a process may take to end after it has closed its channel."""
 
 _LAST_LINES = 12
 _TAIL_BYTES = 1 << 14
@@ -154,7 +157,7 @@ class Children:
         child.buffer = bytearray(rest)
         for line in lines:
             event = json.loads(line)
-            if event["event"] in ("built", "refused", "failed"):
+            if event["event"] in ENDS:
                 child.end = event
             else:
                 on_event(child.request.target, event)
@@ -199,7 +202,7 @@ def _resident_bytes(pid: int) -> int:
 
 def _outcome(child: _Child) -> Outcome:
     assert child.request is not None
-    returncode = child.process.wait()
+    returncode = _reap(child)
     assert child.process.stdout is not None
     child.process.stdout.close()
     if child.process.stdin is not None:
@@ -222,6 +225,15 @@ def _outcome(child: _Child) -> Outcome:
         engine_sha256=str(facts.get("engine_sha256", "")),
         aslr_off=bool(facts.get("aslr_off", False)),
     )
+
+
+def _reap(child: _Child) -> int:
+    """Exit status of a child whose channel is closed; one that then does not end is ended."""
+    try:
+        return child.process.wait(_LINGER_S)
+    except subprocess.TimeoutExpired:
+        _kill(child)
+        return 0
 
 
 def _ending(

@@ -1,0 +1,105 @@
+"""A builder's child that needs no builder: what it does is the stem of the request's model.
+
+Run with `-I -S`: it starts in a few milliseconds.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+
+
+def emit(**event):
+    os.write(1, (json.dumps(event) + "\n").encode())
+
+
+def log(text):
+    with open(os.path.join(folder, "build.log"), "a") as file:  # noqa: PTH123, PTH118
+        file.write(text)
+
+
+def build():
+    emit(event="phase", name="Building", parent=None, steps=2)
+    emit(event="step", name="Building", step=1)
+    data = b"ptrt" + request["model"].encode()
+    with open(os.path.join(folder, "engine"), "xb") as file:  # noqa: PTH123, PTH118
+        file.write(data)
+    emit(event="end", name="Building")
+    emit(
+        event="built",
+        warnings=["a warning"],
+        builder_version="1.7.1.116",
+        library="libdouble.so",
+        engine_sha256=hashlib.sha256(data).hexdigest(),
+        aslr_off=True,
+        peak_bytes=1,
+    )
+
+
+def refuse():
+    emit(event="refused", reasons=["node 'n' (T): no"], warnings=[])
+
+
+def fail():
+    emit(event="failed", reasons=["a reason"], warnings=[])
+
+
+def unwritable():
+    emit(event="unwritable", reasons=["No space left on device"])
+
+
+def crash():
+    log("".join(f"[V] line {i}\n" for i in range(100)))
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def exits():
+    sys.exit("what it says before its log is open")
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def half():
+    """Ends in the middle of the line that would have said that it succeeded."""
+    os.write(1, b'{"event": "built", "warnings": [')
+
+
+def hang():
+    emit(event="phase", name="Hanging", parent=None, steps=1)
+    time.sleep(600)
+
+
+def stubborn():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.close(1)
+    time.sleep(600)
+
+
+def eat():
+    held = []
+    while True:
+        held.append(b"x" * (8 << 20))
+        time.sleep(0.005)
+
+
+def chatty():
+    for step in range(20_000):
+        emit(event="step", name="Building", step=step)
+    build()
+
+
+def environment():
+    log(json.dumps(dict(os.environ)))
+    fail()
+
+
+emit(event="ready")
+line = sys.stdin.readline()
+if line:
+    request = json.loads(line)
+    folder = request["folder"]
+    globals()[os.path.basename(request["model"]).partition(".")[0]]()  # noqa: PTH119

@@ -1,0 +1,49 @@
+"""Requests cross into the child as one line and come out the same."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange, request_from_json
+
+TEXT = st.text(max_size=20)
+SIZES = st.lists(st.integers(0, 2**31 - 1), max_size=4).map(tuple)
+REQUESTS = st.builds(
+    BuildRequest,
+    target=TEXT,
+    sm=st.integers(10, 999),
+    model=TEXT,
+    data=st.none() | TEXT,
+    ranges=st.lists(
+        st.builds(InputRange, name=TEXT, min=SIZES, opt=SIZES, max=SIZES), max_size=3
+    ).map(tuple),
+    options=st.builds(
+        BuildOptions,
+        tf32=st.booleans(),
+        optimization_level=st.none() | st.integers(0, 5),
+        workspace_bytes=st.none() | st.integers(1, 2**62),
+        weight_streaming=st.booleans(),
+    ),
+    folder=TEXT,
+)
+
+
+@given(REQUESTS)
+def test_request_is_one_line_that_reads_back(request: BuildRequest):
+    line = request.to_json()
+    assert "\n" not in line
+    assert line.isascii()
+    assert request_from_json(line) == request
+
+
+def test_each_option_is_a_flag_and_each_value_another_text():
+    flags = BuildOptions().as_flags()
+    assert set(flags) == set(BuildOptions.__slots__)
+    for name, value in (
+        ("tf32", False),
+        ("optimization_level", 0),
+        ("workspace_bytes", 1),
+        ("weight_streaming", True),
+    ):
+        assert BuildOptions(**{name: value}).as_flags()[name] != flags[name]
