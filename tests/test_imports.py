@@ -85,6 +85,14 @@ def third_party_imports(source):
     return {n.split(".")[0] for n in names} - sys.stdlib_module_names - {"trtplug", "tomllib"}
 
 
+@pytest.fixture(scope="module")
+def distributions():
+    """Which distributions hold each top-level package."""
+    # Python 3.10 finds no owner for a wheel without top_level.txt, as protobuf's is.
+    return {"google": ["protobuf"], **importlib.metadata.packages_distributions()}
+
+
+@pytest.fixture(scope="module")
 def declared():
     """Normal names of all distributions that trtplug, or an extra that users may want, asks for."""
     try:
@@ -100,10 +108,8 @@ def declared():
 @pytest.mark.parametrize(
     "path", sorted((REPO / "trtplug").rglob("*.py")), ids=lambda p: p.relative_to(REPO).as_posix()
 )
-def test_what_is_imported_is_declared(path):
+def test_what_is_imported_is_declared(path, distributions, declared):
     """The test environment holds more than a user's does, so a missing name shows up only there."""
-    # Python 3.10 finds no owner for a wheel without top_level.txt, as protobuf's is.
-    distributions = {"google": ["protobuf"], **importlib.metadata.packages_distributions()}
     for name in third_party_imports(path.read_text(encoding="utf-8")):
         owners = {d.lower().replace("_", "-") for d in distributions.get(name, [name])}
-        assert owners & declared(), f"{name} is in none of pyproject's dependencies"
+        assert owners & declared, f"{name} is in none of pyproject's dependencies"
