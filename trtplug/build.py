@@ -15,8 +15,9 @@ from trtplug.engine.entry import put_entry
 from trtplug.engine.failure import failure_of
 from trtplug.engine.manifest import Agreement, ManifestTarget
 from trtplug.engine.result import Result
-from trtplug.errors import ModelInvalidError, OutputError, TrtplugError
+from trtplug.errors import OutputError, TrtplugError
 from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
 from trtplug.scratch import as_output_error
 from trtplug.store import Store
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trtplug.backends.backend import Event, Outcome
-    from trtplug.model.load import Model
-    from trtplug.model.prepare import Prepared
+    from trtplug.model.source import Source
     from trtplug.produce import Ground
+
+_MENDED = "model.onnx"
 
 _WORK = ".work"
 """Below the bundle under way: what builders need and no bundle holds."""
@@ -42,6 +44,7 @@ class Job:
     model: Path
     ranges: tuple[ShapeRange, ...]
     """As given on the command line."""
+    precision: PrecisionWish
     options: BuildOptions
     limits: Limits
     jobs: int
@@ -65,9 +68,9 @@ def build_misses(
     with Children(job.backend.child_command(), job.jobs, job.limits) as children:
         # The children load the builder's library while the model is read here.
         children.warm(len(targets) * repeat)
-        model, prepared, ranges = _read(job)
-        children.submit(r for t in targets for r in _requests(job, t, prepared, ranges, repeat))
-        ground = _ground(job, model, prepared, ranges)
+        source = _read(job)
+        children.submit(r for t in targets for r in _requests(job, t, source, repeat))
+        ground = _ground(job, source)
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
@@ -77,28 +80,21 @@ def build_misses(
     shutil.rmtree(job.folder / _WORK, ignore_errors=True)
 
 
-def _read(job: Job) -> tuple[Model, Prepared, tuple[ShapeRange, ...]]:
-    from trtplug.model.load import load_model
-    from trtplug.model.prepare import prepare
-    from trtplug.model.ranges import resolve_ranges
+def _read(job: Job) -> Source:
+    from trtplug.model.source import read_source
 
-    model = load_model(job.model)
-    if model.sha256 != job.plan.model_sha256:
-        raise ModelInvalidError(path=str(job.model), problem="it changed while it was being read")
-    ranges = resolve_ranges(model, job.ranges)
-    prepared = prepare(model, ranges)
+    source = read_source(job.model, job.plan.model_sha256, job.ranges, job.precision)
     with as_output_error(job.folder):
         (job.folder / _WORK).mkdir()
-        if prepared.data is not None:
-            (job.folder / _WORK / "model.onnx").write_bytes(prepared.data)
-    return model, prepared, ranges
+        if source.prepared.data is not None:
+            (job.folder / _WORK / _MENDED).write_bytes(source.prepared.data)
+    return source
 
 
 def _requests(
     job: Job,
     target: PlannedTarget,
-    prepared: Prepared,
-    ranges: tuple[ShapeRange, ...],
+    source: Source,
     repeat: int,
 ) -> Iterator[BuildRequest]:
     """The first build of a target fills its folder in the bundle; others are for comparison."""
@@ -111,21 +107,26 @@ def _requests(
             sm=parse_target(target.target).sm.number,
             # A link is not followed: external data lies beside the name that was given.
             model=str(job.model.parent.resolve() / job.model.name),
-            data=str(job.folder / _WORK / "model.onnx") if prepared.data is not None else None,
-            ranges=tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges),
+            data=str(job.folder / _WORK / "model.onnx")
+            if source.prepared.data is not None
+            else None,
+            ranges=tuple(
+                InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in source.ranges
+            ),
             options=job.options,
             folder=str(folder),
         )
 
 
-def _ground(job: Job, model: Model, prepared: Prepared, ranges: tuple[ShapeRange, ...]) -> Ground:
+def _ground(job: Job, source: Source) -> Ground:
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
 
     return Ground(
         plan=job.plan,
-        facts=gather_facts(model, ranges),
-        prepared=prepared,
+        facts=gather_facts(source.model, source.ranges),
+        prepared=source.prepared,
+        islands=source.islands,
         profiles=job.profiles,
         folder=job.folder,
     )

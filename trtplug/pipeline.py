@@ -20,6 +20,7 @@ from trtplug.engine.result import Result, failure_entry, log_files
 from trtplug.model.digest import model_sha256
 from trtplug.plan.make import Builder, Wish, make_plan
 from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
 from trtplug.store import Store
 from trtplug.target import parse_target
@@ -40,7 +41,7 @@ class BuildCommand:
     targets: tuple[str, ...]
     shapes: tuple[ShapeRange, ...]
     out: Path
-    precision: str = "keep"
+    precision: PrecisionWish = field(default_factory=PrecisionWish)
     backend: str = "auto"
     options: BuildOptions = field(default_factory=BuildOptions)
     limits: Limits = field(default_factory=Limits)
@@ -91,8 +92,8 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         model_sha256=sha256,
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
-        precision=command.precision,
-        flags=command.options.as_flags(),
+        precision=command.precision.target,
+        flags={**command.options.as_flags(), **command.precision.as_flags()},
         repeat=command.repeat,
         fresh=command.force,
         out=str(command.out),
@@ -145,6 +146,7 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
             Job(
                 model=command.model,
                 ranges=command.shapes,
+                precision=command.precision,
                 options=command.options,
                 limits=command.limits,
                 jobs=command.jobs,

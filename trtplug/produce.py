@@ -18,12 +18,13 @@ from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
 from trtplug.engine.lock import Lock, LockLayer
 from trtplug.engine.manifest import Agreement, ManifestEngine, ManifestModel, ManifestTarget
 from trtplug.errors import BuildFailedError
+from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import Report, ReportEngine
+from trtplug.report.report import Report, ReportEngine, ReportIsland
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.target import parse_target
@@ -45,6 +46,8 @@ class Ground:
     facts: ModelFacts
     prepared: Prepared
     """The model as the builder was given it."""
+    islands: tuple[Island, ...]
+    """Nodes that `--precision` left in float32."""
     profiles: tuple[GpuProfile, ...]
     folder: Path
     """The bundle under way."""
@@ -62,6 +65,7 @@ def produce_target(
     engine = _name_engine(ground, planned, outcome)
     listing = _take_listing(place / "layers.txt")
     report = make_report(_inputs(ground, planned, outcome, engine, listing))
+    _check_precision(ground.plan.precision, report)
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
@@ -92,6 +96,22 @@ def engine_name(model_file: str, target: str) -> str:
     """File name of an engine, such as `det.rtx-1.7-sm_89.engine`; safe in any shell and system."""
     stem = re.sub(r"[^\w.-]", "_", model_file.rpartition(".")[0] or model_file)[:_LONGEST_STEM]
     return f"{stem}.{parse_target(target).file_part}.engine"
+
+
+_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
+"""Precision -> the builder's name of its type."""
+
+
+def _check_precision(precision: str, report: Report) -> None:
+    """A request for FP16 must not end in an FP32 engine, whatever the builder made of it."""
+    wanted = _DTYPES.get(precision)
+    if wanted and report.layers and wanted not in report.totals.layers_by_dtype:
+        found = ", ".join(f"{d} {n}" for d, n in report.totals.layers_by_dtype.items())
+        raise BuildFailedError(
+            target=report.target,
+            reasons=(f"no layer of the engine computes in {precision}; layers by type: {found}",),
+            advice="this is a fault of the builder or of trtplug: please report it",
+        )
 
 
 def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> ReportEngine:
@@ -139,6 +159,9 @@ def _inputs(
         profiles=tuple(p for p in found if p is not None),
         engine=engine,
         precision=ground.plan.precision,
+        islands=tuple(
+            ReportIsland(node=i.node, op_type=i.op_type, reason=i.reason) for i in ground.islands
+        ),
         flags=ground.plan.flags,
         environment=environment(outcome.library),
         warnings=(*ground.prepared.repairs, *outcome.warnings, *_aslr_warning(outcome)),

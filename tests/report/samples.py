@@ -8,6 +8,7 @@ from trtplug.report.report import (
     ReportCandidate,
     ReportEngine,
     ReportGpu,
+    ReportIsland,
     ReportLayer,
     ReportModel,
     ReportNearMiss,
@@ -156,6 +157,7 @@ def small_report() -> Report:
         labels,
         ("Padding is not counted.",),
         HOSTILE[:4],
+        tuple(ReportIsland(node=n, op_type="Softmax", reason=f"why {n}") for n in HOSTILE[:3]),
     )
 
 
@@ -176,7 +178,7 @@ def make_site(conv, nodes, outcome, layers) -> ReportSite:
     )
 
 
-def make_report(file, layers, sites, misses, labels, assumptions, warnings) -> Report:
+def make_report(file, layers, sites, misses, labels, assumptions, warnings, islands=()) -> Report:
     return Report(
         schema=SCHEMA,
         tool_version="0.1.0",
@@ -214,6 +216,7 @@ def make_report(file, layers, sites, misses, labels, assumptions, warnings) -> R
         layers=layers,
         sites=sites,
         near_misses=misses,
+        islands=islands,
         onnx_nodes=labels,
         totals=totals_of(layers, sites, misses),
         assumptions=assumptions,

@@ -8,7 +8,7 @@ from trtplug.report.sections import sections
 
 
 def test_each_thing_that_stands_out_is_listed() -> None:
-    added, sites, misses, warnings = sections(small_report())
+    added, sites, misses, islands, warnings = sections(small_report())
     assert added.title == "Added by the builder: 1 reformat, 1 cast, 1 copy"
     assert [line.words for line in added.lines] == [
         "#1 reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
@@ -26,6 +26,8 @@ def test_each_thing_that_stands_out_is_listed() -> None:
         ("output-also-used", "2"),
         ("no-activation", "1"),
     ]
+    assert islands.title == "Kept in float32: 3"
+    assert islands.lines[1].words == "Softmax: why a|b"
     assert [line.words for line in warnings.lines][3] == r"two\nlines"
 
 

@@ -14,6 +14,7 @@ from trtplug.errors import BUILD_FAILED, DONE, UsageError
 
 if TYPE_CHECKING:
     from trtplug.pipeline import BuildCommand
+    from trtplug.precision import PrecisionWish
 
 
 def build(
@@ -28,7 +29,16 @@ def build(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the bundle.  [default: out]")] = None,
     precision: Annotated[
-        str | None, typer.Option(help="keep: as the model says.  [default: keep]")
+        str | None,
+        typer.Option(help="keep, fp16 or bf16: type to compute in.  [default: keep]"),
+    ] = None,
+    io_precision: Annotated[
+        str | None,
+        typer.Option(help="keep or match: type of inputs and outputs.  [default: keep]"),
+    ] = None,
+    keep_fp32: Annotated[
+        list[str] | None,
+        typer.Option(help="Nodes to leave in float32, as a glob of their names; repeatable."),
     ] = None,
     backend: Annotated[str | None, typer.Option(help="auto, rtx or null.  [default: auto]")] = None,
     config: Annotated[
@@ -47,10 +57,12 @@ def build(
         bool | None, typer.Option("--weight-streaming", help="Let weights stay in host memory.")
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Build each engine so often and compare the builds.")
+        int | None,
+        typer.Option(min=1, max=1000, help="Build each engine so often and compare the builds."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Builds at once.  [default: one a processor]")
+        int | None,
+        typer.Option(min=1, max=1024, help="Builds at once.  [default: one a processor]"),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.1, max=1e9, help="Time limit on each build, in seconds.")
@@ -92,7 +104,6 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
 
     if "model" not in options:
         raise UsageError("no model was given", "trtplug build MODEL.onnx --target rtx4090")
-    _check_precision(options.get("precision", "keep"))
     sizes = {
         k: parse_bytes(options[k], f"--{k.replace('_', '-')}")
         for k in ("workspace", "memory_limit")
@@ -103,7 +114,7 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         targets=tuple(options.get("target", ())),
         shapes=tuple(parse_shape_range(s) for s in options.get("shape", ())),
         out=options.get("out", Path("out")),
-        precision=options.get("precision", "keep"),
+        precision=_precision(options),
         backend=options.get("backend", "auto"),
         options=BuildOptions(
             tf32=options.get("tf32", True),
@@ -118,21 +129,29 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     )
 
 
-def _check_precision(precision: str) -> None:
-    if precision != "keep":
-        raise UsageError(f"unknown precision {precision!r}", "this version knows: keep")
+def _precision(options: dict[str, Any]) -> PrecisionWish:
+    from trtplug.precision import PrecisionWish
+
+    given = options.get("precision", "keep")
+    io = options.get("io_precision", "keep")
+    for name, value, known in (
+        ("precision", given, ("keep", "fp16", "bf16")),
+        ("io-precision", io, ("keep", "match")),
+    ):
+        if value not in known:
+            raise UsageError(f"unknown --{name} {value!r}", f"it is one of {', '.join(known)}")
+    return PrecisionWish(target=given, io=io, keep_fp32=tuple(options.get("keep_fp32", ())))
 
 
 def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
-    from trtplug.model.load import load_model
-    from trtplug.model.ranges import resolve_ranges
+    from trtplug.model.source import read_source
     from trtplug.pipeline import plan_build
     from trtplug.settings import read_settings
 
-    resolve_ranges(load_model(command.model), command.shapes)
     plan = plan_build(command, read_settings()).plan
+    read_source(command.model, plan.model_sha256, command.shapes, command.precision)
     typer.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE
 

@@ -21,6 +21,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "shape": (list,),
     "out": _STRING,
     "precision": _STRING,
+    "io_precision": _STRING,
+    "keep_fp32": (list,),
     "backend": _STRING,
     "jobs": (int,),
     "repeat": (int,),
@@ -74,7 +76,9 @@ def _problem(key: str, value: object) -> str:
         return f"build.{key} must be {wanted}, not {value!r}"
     if isinstance(value, list) and not all(isinstance(v, str) for v in value):
         return f"build.{key} must be a list of strings, not {value!r}"
-    if any("\0" in v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str)):
+    if any(
+        "\0" in v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str)
+    ):
         return f"build.{key} holds a NUL character"
     least, most = _BOUNDS.get(key, (None, None))
     # Written so that nan is refused.

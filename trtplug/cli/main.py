@@ -94,6 +94,9 @@ def main_inner(arguments: Sequence[str]) -> int:
         status = app(args=list(arguments) or ["--help"], prog_name="trtplug", standalone_mode=False)
     except typer.Exit as leave:
         return leave.exit_code
+    except SystemExit as leave:
+        # How typer takes a closed pipe. A status of 1 would say that a gate failed.
+        raise BrokenPipeError from leave
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:

@@ -21,12 +21,6 @@ class Format(str, Enum):
     MARKDOWN = "markdown"
 
 
-class Precision(str, Enum):
-    """Precision of the model that is built."""
-
-    KEEP = "keep"
-
-
 def parse_bytes(text: str, option: str) -> int:
     """`4GiB`, `512M` or `1000000` as bytes; K, M, G and T are powers of 1024.
 

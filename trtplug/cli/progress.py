@@ -94,7 +94,9 @@ class LineListener:
     def _say(self, line: str) -> None:
         # Progress that nobody reads any more is no reason to stop.
         with contextlib.suppress(OSError):
-            print(f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True)
+            print(
+                f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True
+            )
 
 
 class BarListener:

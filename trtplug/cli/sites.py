@@ -144,12 +144,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
     from rich.table import Table
     from rich.text import Text
 
+    from trtplug.report.names import visible
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in head:
         right = name in ("group", "folded", "MFLOP", "KiB")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
 
@@ -167,5 +169,8 @@ def _markdown(listing: SitesListing) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     """A name from a model file, harmless in a Markdown table."""
+    from trtplug.report.names import visible
+
+    text = visible(text)
     escaped = "".join(f"\\{c}" if c in r"\`*_{}[]<>|#" else c for c in text)
     return " ".join(escaped.split())

@@ -51,7 +51,17 @@ def load_model(path: Path) -> Model:
     proto = _parse(data, path)
     refuse_bad_text(proto, path)
     external = check_external_data(proto, path)
-    opset = _opset(proto, path)
+    return model_of(proto, path, _digest(data, external), external)
+
+
+def model_of(
+    proto: ModelProto, path: Path, sha256: str, external: tuple[ExternalFile, ...]
+) -> Model:
+    """A model that is in memory already.
+
+    Raises:
+        ModelInvalidError: it lacks what every model has.
+    """
     initialized = {t.name for t in proto.graph.initializer}
     initialized |= {t.values.name for t in proto.graph.sparse_initializer}
     inputs = [v for v in proto.graph.input if v.name not in initialized]
@@ -59,11 +69,11 @@ def load_model(path: Path) -> Model:
         _refuse_unknown_rank(value, path)
     return Model(
         path=path,
-        sha256=_digest(data, external),
+        sha256=sha256,
         proto=proto,
         inputs=tuple(_spec(v, path) for v in inputs),
         outputs=tuple(_spec(v, path) for v in proto.graph.output),
-        opset=opset,
+        opset=_opset(proto, path),
         ir_version=proto.ir_version,
         external=external,
     )

@@ -42,8 +42,14 @@ class Prepared:
     """One sentence each."""
 
 
-def prepare(model: Model, ranges: tuple[ShapeRange, ...]) -> Prepared:
-    """Repairs node names, names of unrelated axes, unused extra outputs of BatchNormalization."""
+def prepare(model: Model, ranges: tuple[ShapeRange, ...], *, as_it_is: bool = True) -> Prepared:
+    """Repairs node names, names of unrelated axes, unused extra outputs of BatchNormalization.
+
+    Args:
+        model: never changed.
+        ranges: one for each input.
+        as_it_is: whether the model is still that of its file.
+    """
     labels = node_labels(model.proto.graph)
     renames = _name_repairs(labels)
     names = {
@@ -54,7 +60,8 @@ def prepare(model: Model, ranges: tuple[ShapeRange, ...]) -> Prepared:
     axes = _axes_to_part(model, ranges)
     trims = _outputs_to_trim(labels.values(), model.proto.graph)
     if not (renames or axes or trims):
-        return Prepared(data=None, names=names, repairs=())
+        data = None if as_it_is else model.proto.SerializeToString()
+        return Prepared(data=data, names=names, repairs=())
     copy = ModelProto()
     copy.CopyFrom(model.proto)
     for position, node in enumerate(node_labels(copy.graph).values()):

@@ -9,7 +9,6 @@ External data stay external: they are copied in chunks into one file beside the 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import secrets
@@ -23,6 +22,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from trtplug.errors import OutputError, OutputInTheWayError
 from trtplug.model.external import tensors_of_node
+from trtplug.model.load import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,11 +115,7 @@ def parts_of(model: ModelProto, folder: Path) -> ModelParts:
 
 def joined(parts: ModelParts, model: Model) -> Model:
     """A model like `model`, of these parts: for a step that follows on another."""
-    proto = parts.to_proto()
-    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
-    return dataclasses.replace(
-        model, proto=proto, opset=opsets.get("ai.onnx", model.opset), ir_version=proto.ir_version
-    )
+    return model_of(parts.to_proto(), model.path, model.sha256, model.external)
 
 
 def without(message: Any, kind: Any, *fields: str) -> Any:  # noqa: ANN401

@@ -18,6 +18,7 @@ from trtplug.report.report import (
     Report,
     ReportEngine,
     ReportGpu,
+    ReportIsland,
     ReportLayer,
     ReportModel,
     ReportShape,
@@ -43,6 +44,7 @@ class ReportInputs:
     profiles: tuple[GpuProfile, ...]
     engine: ReportEngine
     precision: str
+    islands: tuple[ReportIsland, ...]
     flags: Mapping[str, str]
     environment: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -69,6 +71,7 @@ def make_report(inputs: ReportInputs) -> Report:
         layers=layers,
         sites=sites,
         near_misses=near_misses,
+        islands=inputs.islands,
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
         assumptions=(NOT_RUN, *ASSUMPTIONS),

@@ -155,6 +155,15 @@ class ReportNearMiss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportIsland:
+    """An ONNX node that `--precision` left in float32."""
+
+    node: str
+    op_type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTypeShare:
     """All layers of one type together."""
 
@@ -220,6 +229,8 @@ class Report:
     layers: tuple[ReportLayer, ...]
     sites: tuple[ReportSite, ...]
     near_misses: tuple[ReportNearMiss, ...]
+    islands: tuple[ReportIsland, ...]
+    """Empty where the model was built in its own precision."""
     onnx_nodes: Mapping[str, str]
     """Label of every ONNX node -> its operator; the labels are those in `layers[].onnx_nodes`."""
     totals: ReportTotals

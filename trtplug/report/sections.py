@@ -31,14 +31,15 @@ class Section:
 
 
 def sections(report: Report) -> tuple[Section, ...]:
-    """What the builder added, sites, near misses, and warnings where there are any."""
+    """What the builder added, sites, near misses; islands and warnings where there are any."""
     found = (
         Section(title=f"Added by the builder: {added_counts(report)}", lines=_added(report)),
         Section(title=_sites_title(report), lines=_sites(report)),
         Section(title=f"Near misses: {report.totals.near_misses:,}", lines=_near_misses(report)),
+        Section(title=f"Kept in float32: {len(report.islands):,}", lines=_islands(report)),
         Section(title="Warnings", lines=_plain(report.warnings)),
     )
-    return tuple(s for s in found if s.lines or s.title != "Warnings")
+    return found[:3] + tuple(s for s in found[3:] if s.lines)
 
 
 def _added(report: Report) -> tuple[Line, ...]:
@@ -82,6 +83,13 @@ def _near_misses(report: Report) -> tuple[Line, ...]:
     return tuple(
         Line(name=visible(reason), words=f"{count:,}")
         for reason, count in near_misses_by_reason(report)
+    )
+
+
+def _islands(report: Report) -> tuple[Line, ...]:
+    return tuple(
+        Line(name=visible(i.node), words=f"{visible(i.op_type)}: {visible(i.reason)}")
+        for i in report.islands
     )
 
 

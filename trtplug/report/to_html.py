@@ -8,6 +8,7 @@ script in `html/` from the data embedded in the page. Jinja2 escapes every value
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -26,6 +27,8 @@ from trtplug.report.rows import by_bound, dtype_word, layer_rows, total_bounds
 from trtplug.report.units import format_bytes, format_flops
 
 if TYPE_CHECKING:
+    import jinja2
+
     from trtplug.report.report import Report
 
 _FOLDER = Path(__file__).with_name("html")
@@ -37,12 +40,7 @@ _ROWS_WITHOUT_SCRIPT = 200
 
 def report_to_html(report: Report) -> str:
     """The whole page."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    template = environment.from_string(_read("page.html.jinja"))
+    template = _template()
     rows = layer_rows(report)
     style, script = _read("page.css"), page_script()
     page = template.render(
@@ -65,6 +63,17 @@ def report_to_html(report: Report) -> str:
         format_flops=format_flops,
     )
     return page + "\n"
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    """The page, compiled once: that takes longer than filling it."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.from_string(_read("page.html.jinja"))
 
 
 def page_script() -> str:
