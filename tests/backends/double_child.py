@@ -56,6 +56,7 @@ def crash():
 
 
 def exits():
+    os.remove(os.path.join(folder, "build.log"))  # noqa: PTH107, PTH118
     sys.exit("what it says before its log is open")
 
 
@@ -93,7 +94,8 @@ def chatty():
 
 
 def environment():
-    log(json.dumps(dict(os.environ)))
+    with open(os.path.join(folder, "engine"), "x") as file:  # noqa: PTH123, PTH118
+        json.dump(dict(os.environ), file)
     fail()
 
 
@@ -102,4 +104,8 @@ line = sys.stdin.readline()
 if line:
     request = json.loads(line)
     folder = request["folder"]
-    globals()[os.path.basename(request["model"]).partition(".")[0]]()  # noqa: PTH119
+    log("[V] a line\n")
+    action = os.path.basename(request["model"]).partition(".")[0]  # noqa: PTH119
+    # Of "crash_86" the build for sm_86 crashes, and all others go well.
+    action, _, sm = action.partition("_")
+    globals()["build" if sm and sm != str(request["sm"]) else action]()

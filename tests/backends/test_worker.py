@@ -164,7 +164,7 @@ def test_environment_of_a_child_is_fixed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     monkeypatch.setenv("LANG", "C")
     run(tmp_path, "environment")
-    environ = json.loads((tmp_path / "0-environment/build.log").read_text())
+    environ = json.loads((tmp_path / "0-environment/engine").read_text())
     assert environ["PYTHONHASHSEED"] == "0"
     assert environ["LANG"] == "C"
     assert not {"NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES"} & set(environ)
