@@ -1,0 +1,117 @@
+"""The entry point: every end of a command is words and a status, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trtplug
+from tests.cli_runner import TRTPLUG, run_apart, run_here
+from trtplug import errors
+from trtplug.cli import main as entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(entry, "main_inner", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (errors.UsageError("no", "do this"), 2, "error[usage]: no\nhint: do this\n"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was left half-written\n"),
+        (BrokenPipeError(), 0, ""),
+        (OSError(errno.ENOSPC, "No space left on device"), 4, "cannot write its output: No space"),
+        (OSError(errno.ENOSPC, "No space left on device", "f"), 4, "cannot write f: No space"),
+        (OSError(errno.ENOENT, "No such file"), 70, "error[fault]: trtplug itself failed"),
+        (RuntimeError("odd"), 70, "RuntimeError: odd"),
+    ],
+)
+def test_each_end(monkeypatch: pytest.MonkeyPatch, capfd, error, status: int, words: str):
+    raising(monkeypatch, error)
+    if not isinstance(error, BrokenPipeError):
+        ran = run_here()
+        assert (ran.status, words in ran.err) == (status, True)
+        assert "Traceback" not in ran.err
+
+
+def test_traceback_of_a_fault_on_request(monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.setenv("TRTPLUG_TRACEBACK", "1")
+    raising(monkeypatch, RuntimeError("odd"))
+    assert entry.main([]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_no_command_says_what_there_is():
+    ran = run_here()
+    assert ran.status == 0
+    assert "build" in ran.out
+    assert ran.out == run_here("--help").out
+
+
+@pytest.mark.parametrize("arguments", [("frob",), ("--frob",), ("build", "--no"), ("targets", "x")])
+def test_wrong_use_says_where_to_look(arguments):
+    ran = run_here(*arguments)
+    assert ran.status == 2
+    assert ran.err.startswith("error[usage]: ")
+    command = f"trtplug {arguments[0]}" if len(arguments) > 1 else "trtplug"
+    assert ran.err.endswith(f"hint: `{command} --help` lists what it takes\n")
+
+
+def test_version():
+    assert run_here("--version").out == f"trtplug {trtplug.__version__}\n"
+
+
+def test_reader_that_leaves_is_no_error(tmp_path: Path):
+    script = f"set -o pipefail; {TRTPLUG[0]} -m trtplug targets | head -n 1"
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_stream_that_is_closed_is_no_fault(tmp_path: Path, stream: str):
+    redirect = {"stdout": ">&-", "stderr": "2>&-"}[stream]
+    for arguments, status in (("targets", 0), ("frob", 2)):
+        script = f"{TRTPLUG[0]} -m trtplug {arguments} {redirect}"
+        ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert ran.returncode == status
+        assert "Traceback" not in ran.stderr
+
+
+def test_full_disk_behind_stdout(tmp_path: Path):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        ran = run_apart("targets", cwd=tmp_path, stdout=full)
+    assert ran.status == 4
+    assert "No space left on device" in ran.err
+
+
+def test_hangup_is_heard_unless_it_was_ignored(monkeypatch: pytest.MonkeyPatch):
+    set_to: dict[int, object] = {}
+    monkeypatch.setattr(signal, "signal", lambda number, action: set_to.update({number: action}))
+    monkeypatch.setattr(entry, "main", lambda arguments: 0)
+    with pytest.raises(SystemExit):
+        entry.run()
+    assert set(set_to) == {signal.SIGTERM, signal.SIGHUP}
+    set_to.clear()
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
+    with pytest.raises(SystemExit):
+        entry.run()
+    assert set_to == {}
+
+
+def test_odd_bytes_in_arguments_are_refused_in_words(tmp_path: Path):
+    for arguments in (("build", os.fsdecode(b"\xff"), "--target", "sm_89"), ("inspect", "\udcff")):
+        ran = run_apart(*arguments, cwd=tmp_path)
+        assert ran.status == 2, ran.err
+        assert "Traceback" not in ran.err
