@@ -121,10 +121,13 @@ def _requests(
 def _ground(job: Job, source: Source) -> Ground:
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
+    from trtplug.report.to_html import load_page
 
+    facts = gather_facts(source.model, source.ranges)
+    load_page()  # now, while there is nothing to do but wait for the builders
     return Ground(
         plan=job.plan,
-        facts=gather_facts(source.model, source.ranges),
+        facts=facts,
         prepared=source.prepared,
         islands=source.islands,
         profiles=job.profiles,
@@ -178,7 +181,8 @@ def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
     if made.backend_version != job.plan.backend_version:
         return
     try:
-        with job.store.publishing(planned.key, {"target": planned.target}) as entry:
+        known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
+        with job.store.publishing(planned.key, {"target": planned.target}, known) as entry:
             put_entry(job.folder, made, entry)
     except (OutputError, OSError):
         return

@@ -16,7 +16,13 @@ from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.bundle import describe_file
 from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
 from trtplug.engine.lock import Lock, LockLayer
-from trtplug.engine.manifest import Agreement, ManifestEngine, ManifestModel, ManifestTarget
+from trtplug.engine.manifest import (
+    Agreement,
+    ManifestEngine,
+    ManifestFile,
+    ManifestModel,
+    ManifestTarget,
+)
 from trtplug.errors import BuildFailedError
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
@@ -71,7 +77,7 @@ def produce_target(
     shapes = tuple(str(r) for r in ground.facts.ranges)
     lock = _lock(ground, planned, outcome, report, shapes)
     (place / "lock.json").write_text(to_json(lock), encoding="utf-8")
-    names = (engine.file, "report.json", "report.html", "lock.json", "build.log")
+    names = ("report.json", "report.html", "lock.json", "build.log")
     return ManifestTarget(
         target=planned.target,
         sm=planned.sm,
@@ -79,7 +85,10 @@ def produce_target(
         backend=ground.plan.backend,
         backend_version=outcome.builder_version,
         engine=lock.engine,
-        files=tuple(describe_file(ground.folder, f"{planned.sm}/{name}") for name in names),
+        files=(
+            ManifestFile(path=lock.engine.file, sha256=engine.sha256, bytes=engine.bytes),
+            *(describe_file(ground.folder, f"{planned.sm}/{name}") for name in names),
+        ),
         shapes=shapes,
         precision=ground.plan.precision,
         flags=ground.plan.flags,

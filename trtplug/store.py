@@ -63,10 +63,18 @@ class Store:
         return None
 
     @contextlib.contextmanager
-    def publishing(self, key: str, inputs: Mapping[str, object]) -> Iterator[Path]:
+    def publishing(
+        self, key: str, inputs: Mapping[str, object], digests: Mapping[str, str] | None = None
+    ) -> Iterator[Path]:
         """A folder to fill; on a clean exit it becomes the entry, otherwise it is removed.
 
         Losing a race against another process is fine: its entry is as good, and stays.
+
+        Args:
+            key: of the entry.
+            inputs: what made it, kept for people.
+            digests: SHA-256 of files, by name, that the caller knows already. A wrong one makes the
+                entry a miss.
 
         Raises:
             OutputError: the store cannot be written.
@@ -75,10 +83,12 @@ class Store:
         with scratch_folder(self.root, _PART) as part:
             yield part
             with as_output_error(self.root):
-                self._publish(key, inputs, part)
+                self._publish(key, inputs, digests or {}, part)
 
-    def _publish(self, key: str, inputs: Mapping[str, object], part: Path) -> None:
-        files = {p.name: sha256_of(p) for p in sorted(part.iterdir())}
+    def _publish(
+        self, key: str, inputs: Mapping[str, object], digests: Mapping[str, str], part: Path
+    ) -> None:
+        files = {p.name: digests.get(p.name) or sha256_of(p) for p in sorted(part.iterdir())}
         entry = {"schema": SCHEMA, "key": key, "inputs": inputs, "files": files}
         (part / _ENTRY).write_text(json.dumps(entry, indent=2, sort_keys=True), encoding="utf-8")
         folder = self._folder(key)

@@ -73,6 +73,8 @@ class Children:
         self._waiting: list[BuildRequest] = []
         self._idle: list[_Child] = []
         self._busy: list[_Child] = []
+        self._ended: list[_Child] = []
+        """Told how their build went; taking their memory down takes a while longer."""
 
     def __enter__(self) -> Children:
         return self
@@ -83,8 +85,11 @@ class Children:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for child in (*self._idle, *self._busy):
+        for child in (*self._idle, *self._busy, *self._ended):
             _kill(child)
+            assert child.process.stdout is not None
+            child.process.stdout.close()
+            child.stderr.close()
 
     def warm(self, count: int) -> None:
         """Starts children ahead of their requests, so that the library loads meanwhile."""
@@ -107,6 +112,7 @@ class Children:
             for child in ready:
                 if not self._read(child, on_event):
                     self._busy.remove(child)
+                    self._ended.append(child)
                     # The next build starts before this outcome is looked into.
                     self._fill()
                     yield _outcome(child)
@@ -149,7 +155,7 @@ class Children:
         self._busy.append(child)
 
     def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
-        """Reads what there is; False at the end of the child."""
+        """Reads what there is; False once the build has ended, or the child has."""
         assert child.request is not None
         chunk = os.read(_stdout(child), 1 << 16)
         child.buffer += chunk
@@ -161,7 +167,7 @@ class Children:
                 child.end = event
             else:
                 on_event(child.request.target, event)
-        return bool(chunk)
+        return bool(chunk) and child.end is None
 
     def _hold_to_limits(self) -> None:
         for child in self._busy:
@@ -202,14 +208,8 @@ def _resident_bytes(pid: int) -> int:
 
 def _outcome(child: _Child) -> Outcome:
     assert child.request is not None
-    returncode = _reap(child)
-    assert child.process.stdout is not None
-    child.process.stdout.close()
-    if child.process.stdin is not None:
-        with contextlib.suppress(OSError):
-            child.process.stdin.close()
     end = child.end if child.stopped_for is None else None
-    status, how, reasons = _ending(child, end, returncode)
+    status, how, reasons = _ending(child, end)
     facts = end or {}
     return Outcome(
         target=child.request.target,
@@ -237,14 +237,14 @@ def _reap(child: _Child) -> int:
 
 
 def _ending(
-    child: _Child, end: dict[str, Any] | None, returncode: int
+    child: _Child, end: dict[str, Any] | None
 ) -> tuple[OutcomeStatus, str, tuple[str, ...]]:
     """Status, how it died in words, and reasons."""
     if end is not None:
         return end["event"], "", tuple(end.get("reasons", ()))
     if child.stopped_for is not None:
         return child.stopped_for, "", ()
-    assert child.request is not None
+    returncode = _reap(child)
     lines = _last_lines_of(child)
     if returncode == -signal.SIGKILL:
         # Nobody here killed it: on Linux that is most often the out-of-memory killer.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -86,6 +87,8 @@ class LineListener:
         if event["event"] == "phase" and target not in self._started:
             self._started.add(target)
             self._say(f"{target}: building")
+            # The table at the end needs it: it loads while the builder works.
+            importlib.import_module("trtplug.report.to_text")
 
     def ended(self, result: Result) -> None:
         """Says how it ended."""

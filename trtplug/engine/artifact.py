@@ -71,7 +71,7 @@ def read_header(file: Path) -> EngineHeader | None:
 
 
 def _prefix_bytes(stream: BinaryIO) -> int:
-    """Bytes of a JSON text and its length in 4 bytes before it, as Ultralytics writes them; or 0."""
+    """Bytes of a JSON text with its length in 4 bytes before it (Ultralytics writes one), or 0."""
     start = stream.read(5)
     if len(start) < 5 or start[4:] != b"{":
         return 0

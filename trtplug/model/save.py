@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 LARGEST_FILE = 2**31 - 1
 """Protobuf ends at 2 GiB: a larger model gets external data."""
 
+_MARGIN = 1 << 20
+"""For the tags and lengths of fields."""
+
 CHUNK_BYTES = 1 << 22
 
 _GRAPH_FIELD = ModelProto.DESCRIPTOR.fields_by_name["graph"].number
@@ -162,19 +165,19 @@ def _write(parts: ModelParts, file: BinaryIO, store: _DataFile) -> None:
     graph = parts.graph.SerializeToString()
     nodes = [_node_bytes(node, store) for node in parts.nodes]
     fixed = len(graph) + sum(_field_size(_NODE_FIELD, len(n)) for n in nodes)
-    stay = [t for t in parts.tensors if not _is_external(t)]
-    inline = sum(_field_size(_TENSOR_FIELD, _tensor_size(t)) for t in stay)
-    spill = fixed + inline + parts.head.ByteSize() > LARGEST_FILE
+    stay = sum(_tensor_size(t) for t in parts.tensors if not _is_external(t))
+    spill = fixed + stay + parts.head.ByteSize() + _MARGIN > LARGEST_FILE
     pieces = [_piece(t, store, spill=spill) for t in parts.tensors]
-    total = fixed + sum(_field_size(_TENSOR_FIELD, _tensor_size(p)) for p in pieces)
+    sizes = [_tensor_size(p) for p in pieces]
+    total = fixed + sum(_field_size(_TENSOR_FIELD, size) for size in sizes)
     file.write(parts.head.SerializeToString())
     file.write(_field_start(_GRAPH_FIELD, total))
     file.write(graph)
     for node in nodes:
         file.write(_field_start(_NODE_FIELD, len(node)))
         file.write(node)
-    for piece in pieces:
-        file.write(_field_start(_TENSOR_FIELD, _tensor_size(piece)))
+    for piece, size in zip(pieces, sizes, strict=True):
+        file.write(_field_start(_TENSOR_FIELD, size))
         _write_tensor(piece, file)
 
 
@@ -196,14 +199,15 @@ def _piece(tensor: Tensor, store: _DataFile, *, spill: bool) -> Tensor:
 
 
 def _node_bytes(node: NodeProto, store: _DataFile) -> bytes:
-    if any(t.data_location == TensorProto.EXTERNAL for t in tensors_of_node(node)):
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        for tensor in tensors_of_node(copy):
-            if tensor.data_location == TensorProto.EXTERNAL:
-                tensor.CopyFrom(store.copy(tensor))
-        node = copy
-    return node.SerializeToString()
+    data = node.SerializeToString()
+    # External data have a key of that name; to look through every node costs more than the rest.
+    if b"location" not in data:
+        return data
+    copy = NodeProto.FromString(data)
+    for tensor in tensors_of_node(copy):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.CopyFrom(store.copy(tensor))
+    return copy.SerializeToString()
 
 
 class _DataFile:

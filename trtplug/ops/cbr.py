@@ -11,17 +11,16 @@ ONNX node, and a reference in float64. Knows no TensorRT.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from onnx import helper
+from onnx import AttributeProto, NodeProto, helper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import onnx
 
     from trtplug.tensor import Dim, Shape
 
@@ -102,7 +101,7 @@ _LISTS = (("kernel_shape", 2, 1), ("strides", 2, 1), ("pads", 4, 0), ("dilations
 
 def make_node(
     given: CbrAttributes, inputs: Sequence[str], output: str, name: str, overload: str = ""
-) -> onnx.NodeProto:
+) -> NodeProto:
     """The ONNX node: x, w, b and, where there is one, the residual.
 
     `plugin_namespace` and `plugin_version` are what TensorRT's parser looks a plugin up by.
@@ -110,22 +109,22 @@ def make_node(
     wanted = 3 + (given.residual != "none")
     if len(inputs) != wanted:
         raise ValueError(f"{len(inputs)} inputs with residual {given.residual}; {wanted} wanted")
-    node = helper.make_node(
-        OP_TYPE,
-        list(inputs),
-        [output],
-        name=name,
-        domain=DOMAIN,
-        plugin_namespace=DOMAIN,
-        plugin_version=str(VERSION),
-        **dataclasses.asdict(given),
-    )
-    if overload:
-        node.overload = overload
+    node = NodeProto(op_type=OP_TYPE, domain=DOMAIN, name=name, overload=overload)
+    node.input.extend(inputs)
+    node.output.append(output)
+    node.attribute.extend(_attributes(given))
     return node
 
 
-def read_node(node: onnx.NodeProto) -> CbrAttributes:
+@functools.lru_cache(maxsize=256)
+def _attributes(given: CbrAttributes) -> tuple[AttributeProto, ...]:
+    """Made once for each configuration: a model has few, and a thousand nodes."""
+    values = {f.name: getattr(given, f.name) for f in dataclasses.fields(given)}
+    values |= {"plugin_namespace": DOMAIN, "plugin_version": str(VERSION)}
+    return tuple(helper.make_attribute(name, value) for name, value in values.items())
+
+
+def read_node(node: NodeProto) -> CbrAttributes:
     """The inverse of `make_node`.
 
     Raises:

@@ -9,6 +9,7 @@ the plugin before it looks at the function.)
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ FIRST_IR_WITH_OVERLOADS = 10
 _EXTRA_ATTRIBUTES = ("plugin_namespace", "plugin_version")
 
 
+@functools.lru_cache(maxsize=256)
 def overload_name(given: CbrAttributes, dtype: str) -> str:
     """A name that says the whole configuration, such as `k3x3_s1x1_p1x1x1x1_d1x1_g1_relu_float`."""
     parts = [

@@ -40,7 +40,7 @@ _ROWS_WITHOUT_SCRIPT = 200
 
 def report_to_html(report: Report) -> str:
     """The whole page."""
-    template = _template()
+    template = load_page()
     rows = layer_rows(report)
     style, script = _read("page.css"), page_script()
     page = template.render(
@@ -66,7 +66,7 @@ def report_to_html(report: Report) -> str:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def load_page() -> jinja2.Template:
     """The page, compiled once: that takes longer than filling it."""
     import jinja2
 

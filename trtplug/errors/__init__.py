@@ -1,0 +1,71 @@
+"""Every error trtplug raises on purpose, by what it is about; all of them by name from here."""
+
+from trtplug.errors.base import (
+    BAD_INPUT,
+    BUILD_FAILED,
+    DONE,
+    FAULT,
+    GATE_FAILED,
+    INTERRUPTED,
+    MACHINE_LACKS,
+    TrtplugError,
+    every_error,
+)
+from trtplug.errors.builds import (
+    BackendMissingError,
+    BuilderCrashedError,
+    BuildFailedError,
+    BuildMemoryError,
+    BuildTimeoutError,
+    GpuMissingError,
+    ParseFailedError,
+    TargetUnsupportedError,
+)
+from trtplug.errors.inputs import (
+    DocumentError,
+    ExternalDataError,
+    FileUnreadableError,
+    ModelInvalidError,
+    NodeInvalidError,
+    PrecisionError,
+    ProfileInvalidError,
+    ReferenceFailedError,
+    RewriteInvalidError,
+)
+from trtplug.errors.output import OutputError, OutputInTheWayError
+from trtplug.errors.usage import ConfigError, ShapeError, UnknownTargetError, UsageError
+
+__all__ = [
+    "BAD_INPUT",
+    "BUILD_FAILED",
+    "DONE",
+    "FAULT",
+    "GATE_FAILED",
+    "INTERRUPTED",
+    "MACHINE_LACKS",
+    "BackendMissingError",
+    "BuildFailedError",
+    "BuildMemoryError",
+    "BuildTimeoutError",
+    "BuilderCrashedError",
+    "ConfigError",
+    "DocumentError",
+    "ExternalDataError",
+    "FileUnreadableError",
+    "GpuMissingError",
+    "ModelInvalidError",
+    "NodeInvalidError",
+    "OutputError",
+    "OutputInTheWayError",
+    "ParseFailedError",
+    "PrecisionError",
+    "ProfileInvalidError",
+    "ReferenceFailedError",
+    "RewriteInvalidError",
+    "ShapeError",
+    "TargetUnsupportedError",
+    "TrtplugError",
+    "UnknownTargetError",
+    "UsageError",
+    "every_error",
+]
