@@ -94,23 +94,6 @@ def test_input_of_unknown_rank_is_refused_and_a_scalar_is_not(tmp_path: Path):
     assert "input 'x' has no shape" in message
 
 
-@pytest.mark.parametrize("name", [b"conv0", b"relu0", b"conv0_out", b"w0", b"Conv", b"tiny"])
-def test_name_that_is_not_utf8_is_refused(tmp_path: Path, name: bytes):
-    data = conv_relu().SerializeToString()
-    assert name in data
-    (tmp_path / "m.onnx").write_bytes(data.replace(name, name[:-1] + b"\xff"))
-    assert "not UTF-8" in refused(tmp_path / "m.onnx").message
-
-
-def test_name_in_a_subgraph_that_is_not_utf8_is_refused(tmp_path: Path):
-    inner = helper.make_graph([helper.make_node("Relu", ["x"], ["zq"], name="inner")], "g", [], [])
-    node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
-    proto = model_of([node], inputs={"x": (1,), "c": (1,)}, outputs={"y": (1,)})
-    data = proto.SerializeToString()
-    (tmp_path / "m.onnx").write_bytes(data.replace(b"inner", b"\xffnner"))
-    assert "not UTF-8" in refused(tmp_path / "m.onnx").message
-
-
 def test_mutated_files_load_or_are_refused(tmp_path: Path):
     data = conv_relu().SerializeToString()
     dice = random.Random(7)

@@ -14,8 +14,9 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from trtplug.errors import ModelInvalidError
 from trtplug.model.external import ExternalFile, check_external_data
-from trtplug.model.files import read_bytes
-from trtplug.model.text import refuse_bad_text
+from trtplug.model.files import read_bytes, readable_size
+from trtplug.model.pieces import LARGE_BYTES, parse_in_pieces
+from trtplug.model.wellformed import refuse_malformed
 from trtplug.tensor import Dim, TensorSpec
 
 _LARGEST_PROTOBUF = 2**31 - 1
@@ -47,11 +48,10 @@ def load_model(path: Path) -> Model:
         ModelInvalidError: not ONNX, empty, truncated, or without what every model has.
         ExternalDataError: external data missing, too short, or outside the model's folder.
     """
-    data = read_bytes(path)
-    proto = _parse(data, path)
-    refuse_bad_text(proto, path)
+    proto, sha256 = _read(path)
+    refuse_malformed(proto, path)
     external = check_external_data(proto, path)
-    return model_of(proto, path, _digest(data, external), external)
+    return model_of(proto, path, _digest(sha256, external), external)
 
 
 def model_of(
@@ -79,17 +79,19 @@ def model_of(
     )
 
 
-def _parse(data: bytes, path: Path) -> ModelProto:
-    if not data:
+def _read(path: Path) -> tuple[ModelProto, str]:
+    """The message, and the digest of the file's bytes."""
+    size = readable_size(path)
+    if not size:
         raise ModelInvalidError(path=str(path), problem="the file is empty")
-    if len(data) > _LARGEST_PROTOBUF:
+    if size > _LARGEST_PROTOBUF:
         raise ModelInvalidError(
             path=str(path),
-            problem=f"{len(data)} bytes; protobuf ends at 2 GiB",
+            problem=f"{size} bytes; protobuf ends at 2 GiB",
             advice="save the model with external data",
         )
     try:
-        proto = ModelProto.FromString(data)
+        proto, sha256 = parse_in_pieces(path) if size > LARGE_BYTES else _parse(read_bytes(path))
     except DecodeError as error:
         advice = "the file is truncated, damaged, or of another kind; export it again"
         raise ModelInvalidError(
@@ -98,7 +100,11 @@ def _parse(data: bytes, path: Path) -> ModelProto:
     if not proto.HasField("graph") or not proto.graph.output:
         problem = "it holds no graph" if not proto.HasField("graph") else "its graph has no outputs"
         raise ModelInvalidError(path=str(path), problem=problem, advice="export the model again")
-    return proto
+    return proto, sha256
+
+
+def _parse(data: bytes) -> tuple[ModelProto, str]:
+    return ModelProto.FromString(data), hashlib.sha256(data).hexdigest()
 
 
 def _opset(proto: ModelProto, path: Path) -> int:
@@ -114,8 +120,7 @@ def _opset(proto: ModelProto, path: Path) -> int:
     )
 
 
-def _digest(data: bytes, external: tuple[ExternalFile, ...]) -> str:
-    own = hashlib.sha256(data).hexdigest()
+def _digest(own: str, external: tuple[ExternalFile, ...]) -> str:
     if not external:
         return own
     parts = [own, *(f"{f.location}\0{f.sha256}" for f in external)]

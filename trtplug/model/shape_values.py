@@ -6,6 +6,7 @@ Paddle's exporter writes before each Reshape. This computes them, so that infere
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def shape_values(
     dims: Mapping[str, Sizes],
 ) -> dict[str, Value]:
     """Tensor name -> value, of all node outputs that follow from constants and the sizes given."""
-    known = {t.name: numpy_helper.to_array(t) for t in initializers if _is_short(t)}
+    known = {t.name: v for t in initializers if (v := _value_of(t)) is not None}
     computed: dict[str, Value] = {}
     for node in nodes:
         rule = _RULES.get(node.op_type)
@@ -45,8 +46,14 @@ def shape_values(
     return computed
 
 
-def _is_short(tensor: onnx.TensorProto) -> bool:
-    return not tensor.external_data and int(np.prod(tensor.dims)) <= LARGEST_VALUE
+def _value_of(tensor: onnx.TensorProto) -> Value | None:
+    """Value of a short tensor; None where it is long, or where its data do not fit it."""
+    if tensor.external_data or not 0 <= math.prod(tensor.dims) <= LARGEST_VALUE:
+        return None
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
 
 
 def _evaluate(
@@ -71,7 +78,7 @@ def _evaluate(
 def _constant(_: list[Any], given: dict[str, Any]) -> Value | None:
     tensor = given.get("value")
     if tensor is not None:
-        return numpy_helper.to_array(tensor) if _is_short(tensor) else None
+        return _value_of(tensor)
     for name, dtype in (("value_int", np.int64), ("value_ints", np.int64)):
         if name in given:
             return np.asarray(given[name], dtype)

@@ -21,6 +21,7 @@ from onnx import (
     numpy_helper,
     shape_inference,
 )
+from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 
 from trtplug.errors import NodeInvalidError, ShapeError
@@ -153,15 +154,27 @@ def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
         return shape_inference.infer_shapes(stripped, strict_mode=True, data_prop=True)
     except InferenceError as error:
         _raise_if_proof(str(error), model)
-    except (RuntimeError, ValueError, IndexError):
+    except _REFUSALS:
         pass
     return _infer(stripped)
+
+
+_REFUSALS = (
+    InferenceError,
+    ValidationError,
+    RuntimeError,
+    ValueError,
+    IndexError,
+    MemoryError,
+    OverflowError,
+)
+"""What inference raises for a model that it cannot take: errors of its own, and those of C++."""
 
 
 def _infer(stripped: ModelProto) -> ModelProto:
     try:
         return shape_inference.infer_shapes(stripped, strict_mode=False, data_prop=True)
-    except (InferenceError, RuntimeError, ValueError, IndexError):
+    except _REFUSALS:
         # A model that inference cannot take at all: nothing is known but what it says itself.
         return stripped
 

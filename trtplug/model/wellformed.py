@@ -1,7 +1,8 @@
-"""Names in a model file must be text: they go into documents, and to a builder that takes UTF-8.
+"""What every later stage relies on, and protobuf does not see to: refused here, by name.
 
-Protobuf lets a file hold any bytes in a string field and hands them on as `bytes` (upb), or raises
-UnicodeDecodeError when they are read (pure Python).
+Names must be text, since they go into documents, and to a builder that takes UTF-8. Protobuf lets a
+file hold any bytes in a string field and hands them on as `bytes` (upb), or raises
+UnicodeDecodeError when they are read (pure Python). And a node must have an output.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 
-def refuse_bad_text(proto: ModelProto, path: Path) -> None:
-    """Looks at every name that is used later.
+def refuse_malformed(proto: ModelProto, path: Path) -> None:
+    """Looks at every node, and at every name that is used later.
 
     Raises:
-        ModelInvalidError: one is no UTF-8.
+        ModelInvalidError: a name is no UTF-8, or a node has no output.
     """
     try:
         for entry in proto.opset_import:
@@ -31,9 +32,18 @@ def refuse_bad_text(proto: ModelProto, path: Path) -> None:
             _join(function.name, function.domain, *function.input, *function.output)
             _nodes(function.node)
     except (TypeError, UnicodeDecodeError) as error:
-        problem = "a name in it is not UTF-8 text"
-        advice = "the file is damaged; export it again"
-        raise ModelInvalidError(path=str(path), problem=problem, advice=advice) from error
+        raise _damaged(path, "a name in it is not UTF-8 text") from error
+    except _NoOutputError as error:
+        raise _damaged(path, f"node {error} has no output") from error
+
+
+class _NoOutputError(Exception):
+    """Name and type of a node."""
+
+
+def _damaged(path: Path, problem: str) -> ModelInvalidError:
+    advice = "the file is damaged; export it again"
+    return ModelInvalidError(path=str(path), problem=problem, advice=advice)
 
 
 def _join(*texts: str) -> None:
@@ -57,6 +67,8 @@ def _value(value: ValueInfoProto) -> None:
 def _nodes(nodes: Iterable[NodeProto]) -> None:
     for node in nodes:
         _join(node.name, node.op_type, node.domain, *node.input, *node.output)
+        if not node.output:
+            raise _NoOutputError(f"{node.name!r} ({node.op_type})")
         for attribute in node.attribute:
             _join(attribute.name, attribute.ref_attr_name)
             if attribute.HasField("g"):
