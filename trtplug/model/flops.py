@@ -139,7 +139,7 @@ def _matmul(node: onnx.NodeProto, shapes: ShapeTable) -> int | None:
 
 
 def _pool(node: onnx.NodeProto, shapes: ShapeTable) -> int | None:
-    kernel = attributes(node).get("kernel_shape", ())
+    kernel = attributes(node).get("kernel_shape") or ()
     return _times(shapes.elements(node.output[0]), math.prod(kernel))
 
 

@@ -15,6 +15,7 @@ import onnx
 from onnx import TensorProto
 
 from trtplug.model.graph import Graph, Node, attributes, subgraphs_of
+from trtplug.model.schema import Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +106,7 @@ class Rules:
         self._opset = opset
         self._keep = keep_fp32
         self._dtype_of = dtype_of
-        self._schemas: dict[str, onnx.defs.OpSchema | None] = {}
+        self._schemas = Schemas(opset)
         self._sizes: dict[str, float] = {}
 
     def islands(self) -> dict[Node, str]:
@@ -152,20 +153,9 @@ class Rules:
             return None
         return node in low and self.allows(node, slot) is True
 
-    def schema(self, node: Node) -> onnx.defs.OpSchema | None:
-        """The standard's description of a node's operator; None where it is not standard."""
-        if node.domain:
-            return None
-        if node.op_type not in self._schemas:
-            try:
-                self._schemas[node.op_type] = onnx.defs.get_schema(node.op_type, self._opset, "")
-            except onnx.defs.SchemaError:
-                self._schemas[node.op_type] = None
-        return self._schemas[node.op_type]
-
     def allows(self, node: Node, slot: int, *, output: bool = False) -> bool | None:
         """Whether the standard lets a slot be of the target type; None where its type is fixed."""
-        schema = self.schema(node)
+        schema = self._schemas.of(node)
         formal = None if schema is None else _formal(schema, slot, output=output)
         if schema is None or formal is None:
             return False

@@ -255,7 +255,8 @@ def _refuse_empty(model: Model, inferred: ModelProto, dims: Mapping[str, Sizes])
     for node in inferred.graph.node:
         for name in node.output:
             found = dims.get(name, ())
-            empty = node.op_type in _WINDOWED and min(dims.get(node.input[0], (0,)), default=0) > 0
+            source = dims.get(node.input[0], (0,)) if node.input else (0,)
+            empty = node.op_type in _WINDOWED and min(source, default=0) > 0
             if any(n < 0 for n in found) or (empty and 0 in found):
                 problems.append(
                     f"node {node.name or name!r} ({node.op_type}) would give {list(found)}: "

@@ -17,7 +17,9 @@ from trtplug.model.constants import Constant, Constants, read_tensor
 from trtplug.model.convolution import read_convolution
 from trtplug.model.external import tensors_of
 from trtplug.model.graph import Graph, Node, attributes, index_graph
+from trtplug.model.load import dtype_name
 from trtplug.model.save import NewTensor
+from trtplug.model.schema import Schemas
 from trtplug.model.strip import strip_weights
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 FIRST_IR_WITHOUT_WEIGHT_INPUTS = 4
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+_PLAIN_BYTES = 1 << 16
 _CHUNK_ELEMENTS = 1 << 20
 
 
@@ -37,11 +40,17 @@ def validate(model: Model) -> None:
     """Refuses nodes that contradict themselves.
 
     Raises:
-        NodeInvalidError: a convolution whose attributes do not fit its weight, a normalisation with
-            a negative variance or with parameters of unlike lengths, nodes that wait for each
-            other.
+        NodeInvalidError: a node with too many or too few inputs or outputs, or an attribute of
+            another type than the standard's; a convolution whose attributes do not fit its weight;
+            a normalisation with a negative variance or with parameters of unlike lengths; nodes
+            that wait for each other.
     """
-    root = index_graph(model.proto.graph)
+    validate_nodes(model, index_graph(model.proto.graph))
+
+
+def validate_nodes(model: Model, root: Graph) -> None:
+    """As `validate`, for a model that is indexed already."""
+    schemas = Schemas(model.opset)
     tables: dict[Graph | None, Constants | None] = {None: None}
     for graph in root.walk():
         _refuse_cycles(graph, model)
@@ -50,6 +59,9 @@ def validate(model: Model) -> None:
         )
         tables[graph] = constants
         for node in graph.nodes:
+            problem = schemas.problem(node)
+            if problem is not None:
+                raise _invalid(node, problem, model)
             if node.is_op("Conv"):
                 _check_convolution(node, constants, model)
             elif node.is_op("BatchNormalization"):
@@ -71,16 +83,14 @@ def _invalid(node: Node, problem: str, model: Model) -> NodeInvalidError:
 
 
 def _check_convolution(node: Node, constants: Constants, model: Model) -> None:
-    if len(node.inputs) < 2 or not node.outputs:
-        problem = (
-            f"it has {len(node.inputs)} inputs and {len(node.outputs)} outputs; 2 and 1 needed"
-        )
-        raise _invalid(node, problem, model)
     weight = constants.get(node.input(1))
     if weight is None:
         return
     conv = read_convolution(node, weight.dims, str(model.path))
     bias = constants.get(node.input(2))
+    if bias is not None and bias.elem_type != weight.elem_type:
+        types = f"{dtype_name(bias.elem_type)}; its weight is {dtype_name(weight.elem_type)}"
+        raise _invalid(node, f"its bias is of type {types}", model)
     if bias is not None and bias.dims != (conv.channels,):
         problem = f"its bias is {list(bias.dims)}; its weight {list(weight.dims)} needs "
         raise _invalid(node, f"{problem}[{conv.channels}]", model)
@@ -172,6 +182,9 @@ def check_parts(parts: ModelParts, path: Path) -> None:
     stripped, _ = strip_weights(parts)
     try:
         onnx.checker.check_model(stripped)
+        for value in parts.graph.input:
+            # A weight that is an input too has lost its own entry in the copy.
+            onnx.checker.check_value_info(value)
         for tensor in parts.tensors:
             if not isinstance(tensor, NewTensor):
                 _check_tensor(tensor)
@@ -183,9 +196,10 @@ def check_parts(parts: ModelParts, path: Path) -> None:
 def _check_tensor(tensor: TensorProto) -> None:
     """The checker's rules for one tensor; a plain one with raw data is not worth serializing."""
     known = tensor.data_type in TensorProto.DataType.values() and tensor.data_type > 0
-    if known and tensor.raw_data and tensor.data_location != TensorProto.EXTERNAL:
+    raw_bytes = len(tensor.raw_data)
+    if known and raw_bytes > _PLAIN_BYTES and tensor.data_location != TensorProto.EXTERNAL:
         size: int = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-        if len(tensor.raw_data) == math.prod(tensor.dims) * size and len(tensor.raw_data) > 65536:
+        if raw_bytes == math.prod(tensor.dims) * size:
             return
     if tensor.data_location != TensorProto.EXTERNAL:
         onnx.checker.check_tensor(tensor)

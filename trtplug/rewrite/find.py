@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.model.graph import Graph, index_graph
+from trtplug.model.validate import validate_nodes
 from trtplug.ops.cbr import DOMAIN
 from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
 from trtplug.rewrite.scope import Scope
@@ -48,6 +49,7 @@ def search(
     model: Model, root: Graph, fold_overridable: bool | None
 ) -> tuple[tuple[tuple[Scope, tuple[Match, ...]], ...], tuple[NearMiss, ...]]:
     """The matches of each graph of the model, and all near misses."""
+    validate_nodes(model, root)
     keep = keeps_overridable(model, fold_overridable)
     scopes: dict[Graph | None, Scope | None] = {None: None}
     found: list[tuple[Scope, tuple[Match, ...]]] = []

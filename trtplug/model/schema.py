@@ -1,0 +1,67 @@
+"""What the ONNX standard says of an operator, and whether a node keeps to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from onnx import AttributeProto
+
+if TYPE_CHECKING:
+    from trtplug.model.graph import Node
+
+
+class Schemas:
+    """The standard operators of one opset, looked up once each."""
+
+    def __init__(self, opset: int) -> None:
+        self._opset = opset
+        self._known: dict[str, onnx.defs.OpSchema | None] = {}
+        self._types: dict[str, dict[str, int]] = {}
+
+    def of(self, node: Node) -> onnx.defs.OpSchema | None:
+        """The description of a node's operator; None where the standard has none of that name."""
+        if node.domain:
+            return None
+        if node.op_type not in self._known:
+            try:
+                found = onnx.defs.get_schema(node.op_type, self._opset, "")
+            except onnx.defs.SchemaError:
+                found = None
+            self._known[node.op_type] = found
+        return self._known[node.op_type]
+
+    def problem(self, node: Node) -> str | None:
+        """How a node breaks its description, with what it has and what it should have."""
+        schema = self.of(node)
+        if schema is None:
+            return None
+        counts = (
+            ("inputs", len(node.inputs), schema.min_input, schema.max_input),
+            ("outputs", len(node.outputs), schema.min_output, schema.max_output),
+        )
+        for what, count, least, most in counts:
+            if not least <= count <= most:
+                wanted = f"{least}" if least == most else f"{least} to {most}"
+                return f"it has {count} {what}; {wanted} wanted"
+        return self._attribute_problem(node, schema)
+
+    def _attribute_problem(self, node: Node, schema: onnx.defs.OpSchema) -> str | None:
+        if node.op_type not in self._types:
+            # ONNX numbers the types of attributes alike in its messages and its descriptions.
+            described: dict[str, Any] = schema.attributes
+            self._types[node.op_type] = {k: a.type.value for k, a in described.items()}
+        types = self._types[node.op_type]
+        for attribute in node.proto.attribute:
+            wanted = types.get(attribute.name, attribute.type)
+            if attribute.type != wanted:
+                return (
+                    f"attribute {attribute.name} is of type {_type_name(attribute.type)}; "
+                    f"{_type_name(wanted)} wanted"
+                )
+        return None
+
+
+def _type_name(number: int) -> str:
+    known = AttributeProto.AttributeType.values()
+    return AttributeProto.AttributeType.Name(number) if number in known else f"number {number}"
