@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, InputRange
+from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, EarlyParse, InputRange
 from trtplug.backends.worker import Children, Limits
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.entry import put_entry
 from trtplug.engine.failure import failure_of
 from trtplug.engine.manifest import Agreement, ManifestTarget
-from trtplug.engine.result import Result
 from trtplug.errors import OutputError, TrtplugError
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
+from trtplug.result import Result
 from trtplug.scratch import as_output_error
 from trtplug.store import Store
 from trtplug.target import parse_target
@@ -52,6 +52,7 @@ class Job:
     profiles: tuple[GpuProfile, ...]
     store: Store
     plan: Plan
+    parse_early: bool
     folder: Path
     """The bundle under way."""
 
@@ -66,10 +67,11 @@ def build_misses(
     """
     repeat = job.plan.repeat
     with Children(job.backend.child_command(), job.jobs, job.limits) as children:
+        folders = _folders(job, targets, repeat)
         # The children load the builder's library while the model is read here.
-        children.warm(len(targets) * repeat)
+        children.warm(len(folders), _early(job, folders))
         source = _read(job)
-        children.submit(r for t in targets for r in _requests(job, t, source, repeat))
+        children.submit(_request(job, t, folder, source) for t, folder in folders)
         ground = _ground(job, source)
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
@@ -85,37 +87,50 @@ def _read(job: Job) -> Source:
 
     source = read_source(job.model, job.plan.model_sha256, job.ranges, job.precision)
     with as_output_error(job.folder):
-        (job.folder / _WORK).mkdir()
         if source.prepared.data is not None:
             (job.folder / _WORK / _MENDED).write_bytes(source.prepared.data)
     return source
 
 
-def _requests(
-    job: Job,
-    target: PlannedTarget,
-    source: Source,
-    repeat: int,
-) -> Iterator[BuildRequest]:
-    """The first build of a target fills its folder in the bundle; others are for comparison."""
-    for number in range(repeat):
-        work = job.folder / _WORK / f"{target.sm}-{number}"
-        folder = work if number else job.folder / target.sm
-        folder.mkdir(exist_ok=True)
-        yield BuildRequest(
-            target=target.target,
-            sm=parse_target(target.target).sm.number,
-            # A link is not followed: external data lies beside the name that was given.
-            model=str(job.model.parent.resolve() / job.model.name),
-            data=str(job.folder / _WORK / "model.onnx")
-            if source.prepared.data is not None
-            else None,
-            ranges=tuple(
-                InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in source.ranges
-            ),
-            options=job.options,
-            folder=str(folder),
-        )
+def _folders(
+    job: Job, targets: tuple[PlannedTarget, ...], repeat: int
+) -> list[tuple[PlannedTarget, Path]]:
+    """One folder for each build: that of the target in the bundle, and others to compare with."""
+    with as_output_error(job.folder):
+        (job.folder / _WORK).mkdir()
+        folders = [
+            (t, job.folder / _WORK / f"{t.sm}-{n}" if n else job.folder / t.sm)
+            for t in targets
+            for n in range(repeat)
+        ]
+        for _, folder in folders:
+            folder.mkdir(exist_ok=True)
+    return folders
+
+
+def _early(job: Job, folders: list[tuple[PlannedTarget, Path]]) -> list[EarlyParse]:
+    if not job.parse_early:
+        return []
+    return [EarlyParse(model=_model_path(job), folder=str(folder)) for _, folder in folders]
+
+
+def _model_path(job: Job) -> str:
+    """A link is not followed: external data lies beside the name that was given."""
+    return str(job.model.parent.resolve() / job.model.name)
+
+
+def _request(job: Job, target: PlannedTarget, folder: Path, source: Source) -> BuildRequest:
+    return BuildRequest(
+        target=target.target,
+        sm=parse_target(target.target).sm.number,
+        model=_model_path(job),
+        data=str(job.folder / _WORK / _MENDED) if source.prepared.data is not None else None,
+        ranges=tuple(
+            InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in source.ranges
+        ),
+        options=job.options,
+        folder=str(folder),
+    )
 
 
 def _ground(job: Job, source: Source) -> Ground:
@@ -149,12 +164,12 @@ def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Out
         return Result(target=planned, error=error)
     try:
         first = next(o for o in outcomes if o.folder == str(place))
-        made = produce_target(ground, planned, first, _agreement(outcomes))
+        made, report = produce_target(ground, planned, first, _agreement(outcomes))
     except TrtplugError as error:
         _keep_the_log_only(place)
         return Result(target=planned, error=error)
     _store(job, planned, made)
-    return Result(target=planned, made=made)
+    return Result(target=planned, made=made, report=report)
 
 
 def _keep_the_log_only(place: Path) -> None:

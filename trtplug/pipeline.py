@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,12 +17,13 @@ from trtplug.engine.bundle import bundle_folder, refuse_if_in_the_way, write_man
 from trtplug.engine.entry import take_entry
 from trtplug.engine.failure import unsupported
 from trtplug.engine.manifest import SCHEMA, Manifest, ManifestModel
-from trtplug.engine.result import Result, failure_entry, log_files
-from trtplug.model.digest import model_sha256
+from trtplug.model.digest import digest_model
 from trtplug.plan.make import Builder, Wish, make_plan
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
+from trtplug.report.report import Report
+from trtplug.result import Result, failure_entry, log_files
 from trtplug.store import Store
 from trtplug.target import parse_target
 from trtplug.tensor import ShapeRange
@@ -62,6 +64,17 @@ class Planned:
     profiles: tuple[GpuProfile, ...]
     store: Store
     plan: Plan
+    parse_early: bool
+    """Whether the builder may parse the file while it is still being checked here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build command made."""
+
+    manifest: Manifest
+    reports: Mapping[str, Report]
+    """By target; without those of targets that were in the store."""
 
 
 class Listener(Protocol):
@@ -83,13 +96,13 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
     Raises:
         TrtplugError: what was asked for cannot be meant, or this machine cannot do it.
     """
-    sha256 = model_sha256(command.model)
+    digest = digest_model(command.model)
     backend = choose_backend(command.backend)
     profiles = load_profiles(bundled_folders(settings))
     store = Store(root=settings.store)
     wish = Wish(
         model_file=command.model.name,
-        model_sha256=sha256,
+        model_sha256=digest.sha256,
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
@@ -101,14 +114,21 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
     sms = backend.capabilities().sms
     builder = Builder(name=backend.name, version=backend.version() or "", sms=sms)
     plan = make_plan(wish, builder, profiles, store, local_sm)
-    return Planned(command=command, backend=backend, profiles=profiles, store=store, plan=plan)
+    return Planned(
+        command=command,
+        backend=backend,
+        profiles=profiles,
+        store=store,
+        plan=plan,
+        parse_early=digest.self_contained and command.precision.target == "keep",
+    )
 
 
-def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> Manifest:
+def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> Built:
     """Builds every target and publishes the bundle.
 
     Returns:
-        The manifest of the bundle: engines, and targets that failed.
+        The manifest of the bundle, and the reports that were made for it.
 
     Raises:
         TrtplugError: a reason that holds for every target; nothing was written.
@@ -127,7 +147,8 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
             results.append(result)
         manifest = _manifest(planned.plan, results, folder)
         write_manifest(folder, manifest)
-    return manifest
+    made = {r.target.target: r.report for r in results if r.report is not None}
+    return Built(manifest=manifest, reports=made)
 
 
 def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Result, None, None]:
@@ -154,6 +175,7 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
                 profiles=planned.profiles,
                 store=planned.store,
                 plan=planned.plan,
+                parse_early=planned.parse_early,
                 folder=folder.resolve(),
             ),
             tuple(misses),

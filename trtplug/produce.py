@@ -61,7 +61,7 @@ class Ground:
 
 def produce_target(
     ground: Ground, planned: PlannedTarget, outcome: Outcome, agreement: Agreement | None
-) -> ManifestTarget:
+) -> tuple[ManifestTarget, Report]:
     """Names the engine, writes report and lock beside it, and says what the manifest holds.
 
     Raises:
@@ -78,7 +78,7 @@ def produce_target(
     lock = _lock(ground, planned, outcome, report, shapes)
     (place / "lock.json").write_text(to_json(lock), encoding="utf-8")
     names = ("report.json", "report.html", "lock.json", "build.log")
-    return ManifestTarget(
+    made = ManifestTarget(
         target=planned.target,
         sm=planned.sm,
         gpus=planned.gpus,
@@ -99,6 +99,7 @@ def produce_target(
         agreement=agreement,
         warnings=report.warnings,
     )
+    return made, report
 
 
 def engine_name(model_file: str, target: str) -> str:

@@ -101,6 +101,8 @@ def environment():
 
 emit(event="ready")
 line = sys.stdin.readline()
+while line and "early" in json.loads(line):
+    line = sys.stdin.readline()
 if line:
     request = json.loads(line)
     folder = request["folder"]

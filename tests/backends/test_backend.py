@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange, request_from_json
+from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange, parse_line
 
 TEXT = st.text(max_size=20)
 SIZES = st.lists(st.integers(0, 2**31 - 1), max_size=4).map(tuple)
@@ -34,7 +34,7 @@ def test_request_is_one_line_that_reads_back(request: BuildRequest):
     line = request.to_json()
     assert "\n" not in line
     assert line.isascii()
-    assert request_from_json(line) == request
+    assert parse_line(line) == request
 
 
 def test_each_option_is_a_flag_and_each_value_another_text():

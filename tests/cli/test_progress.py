@@ -21,7 +21,7 @@ from trtplug.cli.progress import (
     make_listener,
 )
 from trtplug.engine.manifest import Agreement
-from trtplug.engine.result import Result
+from trtplug.result import Result
 from trtplug.errors import BuildTimeoutError
 from trtplug.plan.plan import PlannedTarget
 

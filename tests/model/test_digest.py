@@ -9,7 +9,7 @@ import pytest
 from tests.model.test_external import with_external
 from tests.models import add, conv_relu, save
 from trtplug.errors import ExternalDataError, ModelInvalidError
-from trtplug.model.digest import model_sha256
+from trtplug.model.digest import digest_model
 from trtplug.model.load import load_model
 
 if TYPE_CHECKING:
@@ -21,24 +21,24 @@ def test_equal_to_that_of_the_loaded_model(tmp_path: Path):
     named = save(conv_relu(conv_name="location"), tmp_path / "named.onnx")
     external = with_external(tmp_path / "external")
     for path in (plain, named, external):
-        assert model_sha256(path) == load_model(path).sha256
-    assert len({model_sha256(p) for p in (plain, named, external)}) == 3
+        assert digest_model(path).sha256 == load_model(path).sha256
+    assert len({digest_model(p).sha256 for p in (plain, named, external)}) == 3
 
 
 def test_any_change_of_model_or_data_changes_it(tmp_path: Path):
     path = with_external(tmp_path)
-    before = model_sha256(path)
+    before = digest_model(path).sha256
     data = bytearray((tmp_path / "w.bin").read_bytes())
     data[-1] ^= 1
     (tmp_path / "w.bin").write_bytes(data)
-    changed = model_sha256(path)
+    changed = digest_model(path).sha256
     save(add(), path)
-    assert len({before, changed, model_sha256(path)}) == 3
+    assert len({before, changed, digest_model(path).sha256}) == 3
 
 
 def test_external_data_is_checked_here_too(tmp_path: Path):
     with pytest.raises(ExternalDataError):
-        model_sha256(with_external(tmp_path, None))
+        digest_model(with_external(tmp_path, None))
     (tmp_path / "text").write_text("the location of nothing")
     with pytest.raises(ModelInvalidError):
-        model_sha256(tmp_path / "text")
+        digest_model(tmp_path / "text")

@@ -68,16 +68,33 @@ class BuildRequest:
     ranges: tuple[InputRange, ...]
     options: BuildOptions
     folder: str
-    """An empty folder of its own for `engine`, `layers.txt` and `build.log`."""
+    """A folder of its own for `engine`, `layers.txt` and `build.log`."""
+    cpu: int | None = None
+    """Processor to build on; the parent chooses it when the build starts."""
 
     def to_json(self) -> str:
         """One line."""
         return json.dumps(asdict(self))
 
 
-def request_from_json(text: str) -> BuildRequest:
-    """The inverse of `BuildRequest.to_json`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyParse:
+    """A model that a child may parse before its request is checked: it has no external data."""
+
+    model: str
+    folder: str
+    """That of the request to come."""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({"early": asdict(self)})
+
+
+def parse_line(text: str) -> BuildRequest | EarlyParse:
+    """The inverse of both `to_json`."""
     raw = json.loads(text)
+    if "early" in raw:
+        return EarlyParse(**raw["early"])
     ranges = tuple(
         InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
         for r in raw.pop("ranges")

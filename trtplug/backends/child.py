@@ -21,9 +21,6 @@ _QUERY = 0xFFFFFFFF
 PARENT_VARIABLE = "TRTPLUG_PARENT"
 """Set by the parent to its process number."""
 
-CPU_VARIABLE = "TRTPLUG_CPU"
-"""Set by the parent to the processor that this child is to run on."""
-
 
 def die_with_parent() -> None:
     """Has the kernel kill this process when the one that started it ends, however it ends."""
@@ -33,15 +30,16 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def run_alone(cpu: int) -> None:
+def run_alone(cpu: int | None) -> None:
     """Keeps all threads of this process on one processor, where none preempts another.
 
     The builder starts short-lived threads, and the order in which they allocate shows in the
     engine's bytes. On one processor under SCHED_BATCH a thread runs until it blocks (sched(7)), so
     the order is always the same. A sandbox may forbid either; the build goes on.
     """
-    with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, {cpu})
+    if cpu is not None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {cpu})
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 

@@ -1,29 +1,25 @@
 """The child process that builds with TensorRT-RTX; the only module that imports it.
 
-It reads one request line from stdin, writes events as JSON lines to its stdout, and leaves
-`engine`, `layers.txt` and `build.log` in the request's folder. Whatever the native library does to
-the process, the parent only sees a child that ended.
+It reads a request line from stdin, writes events as JSON lines to its stdout, and leaves `engine`,
+`layers.txt` and `build.log` in the request's folder. A line before it may name a model to parse
+early, while the parent still checks the request. Whatever the native library does to the process,
+the parent only sees a child that ended.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import resource
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtplug.backends.backend import BuildOptions, BuildRequest, request_from_json
-from trtplug.backends.child import (
-    CPU_VARIABLE,
-    aslr_is_off,
-    die_with_parent,
-    run_alone,
-    take_stdout,
-)
+from trtplug.backends.backend import BuildOptions, BuildRequest, EarlyParse, parse_line
+from trtplug.backends.child import aslr_is_off, die_with_parent, run_alone, take_stdout
+from trtplug.backends.rtx_log import BuildLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,14 +27,10 @@ if TYPE_CHECKING:
 _STEPS_TOLD = 20
 """Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""
 
-_KEPT = 50
-"""Errors and warnings kept in the outcome; the log has all."""
-
 
 def main() -> None:
     """Entry point of the child."""
     die_with_parent()
-    run_alone(int(os.environ.get(CPU_VARIABLE, "0")))
     channel = take_stdout()
 
     def emit(**event: object) -> None:
@@ -47,63 +39,81 @@ def main() -> None:
     import tensorrt_rtx as trt
 
     emit(event="ready")
-    line = sys.stdin.readline()
-    if line:
-        emit(**_answer(trt, request_from_json(line), emit))
+    early: _Network | None = None
+    while line := sys.stdin.readline():
+        message = parse_line(line)
+        if isinstance(message, BuildRequest):
+            run_alone(message.cpu)
+            emit(**_answer(trt, message, early, emit))
+            break
+        early = _parse_early(trt, message)
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
 
 
-def _answer(trt: Any, request: BuildRequest, emit: Callable[..., None]) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """A parsed model, with the builder that it belongs to."""
+
+    model: str
+    log: BuildLog
+    builder: Any
+    network: Any
+    parser: Any
+    """It owns the weights of the network."""
+    refusals: list[str]
+
+
+def _parse_early(trt: Any, early: EarlyParse) -> _Network | None:
+    try:
+        return _open(trt, BuildLog(trt, Path(early.folder)), early.model, None)
+    except OSError:
+        return None  # the request itself will meet it again, and tell
+
+
+def _answer(
+    trt: Any, request: BuildRequest, early: _Network | None, emit: Callable[..., None]
+) -> dict[str, object]:
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
-        log = _make_logger(trt, Path(request.folder))
+        if early is None or request.data is not None or early.model != request.model:
+            log = early.log if early is not None else BuildLog(trt, Path(request.folder))
+            early = _open(trt, log, request.model, request.data)
+        end = _build(trt, early, request, emit)
+        if isinstance(end, memoryview):
+            return _keep(trt, request, end, early.log)
+        return {**end, "warnings": early.log.messages("W")}
     except OSError as error:
-        return _unwritable(error)
-    end = _build(trt, log, request, emit)
-    if not isinstance(end, memoryview):
-        return {**end, "warnings": log.warnings}
-    try:
-        if log.lost is not None:
-            raise log.lost
-        return _keep(trt, request, end, log)
-    except OSError as error:
-        return _unwritable(error)
-
-
-def _unwritable(error: OSError) -> dict[str, object]:
-    return {"event": "unwritable", "reasons": [error.strerror or str(error)]}
+        return {"event": "unwritable", "reasons": [error.strerror or str(error)]}
 
 
 def _build(
-    trt: Any, log: Any, request: BuildRequest, emit: Callable[..., None]
+    trt: Any, parsed: _Network, request: BuildRequest, emit: Callable[..., None]
 ) -> memoryview | dict[str, object]:
     """The builder's buffer, or the event that says why there is none."""
-    builder = trt.Builder(log)
-    builder.max_threads = 1  # several threads make the order of kernels, and so the bytes, vary
-    network = builder.create_network(0)
-    refusals = _parse(trt, log, network, request)
-    if refusals:
-        return {"event": "refused", "reasons": refusals}
-    config = builder.create_builder_config()
-    config.progress_monitor = monitor = _make_monitor(trt, emit)
-    problems = _configure(trt, builder, network, config, request)
+    if parsed.refusals:
+        return {"event": "refused", "reasons": parsed.refusals}
+    config = parsed.builder.create_builder_config()
+    config.progress_monitor = monitor = _make_monitor(trt, parsed.log, emit)
+    problems = _configure(trt, parsed.builder, parsed.network, config, request)
     if problems:
         return {"event": "failed", "reasons": problems}
-    plan = builder.build_serialized_network(network, config)
+    plan = parsed.builder.build_serialized_network(parsed.network, config)
     del monitor
     if plan is None:
-        return {"event": "failed", "reasons": log.errors}
+        return {"event": "failed", "reasons": parsed.log.messages("E")}
     return memoryview(plan)
 
 
-def _keep(trt: Any, request: BuildRequest, plan: memoryview, log: Any) -> dict[str, object]:
+def _keep(trt: Any, request: BuildRequest, plan: memoryview, log: BuildLog) -> dict[str, object]:
     """Writes the builder's buffer as it is, and says what it was."""
-    with (Path(request.folder) / "engine").open("xb") as file:
+    folder = Path(request.folder)
+    with (folder / "engine").open("xb") as file:
         file.write(plan)
+    (folder / "layers.txt").write_bytes(log.layers())
     return {
         "event": "built",
-        "warnings": log.warnings,
+        "warnings": log.messages("W"),
         "builder_version": trt.__version__,
         "library": _loaded_library(),
         "engine_sha256": hashlib.sha256(plan).hexdigest(),
@@ -112,18 +122,21 @@ def _keep(trt: Any, request: BuildRequest, plan: memoryview, log: Any) -> dict[s
     }
 
 
-def _parse(trt: Any, log: Any, network: Any, request: BuildRequest) -> list[str]:
-    """Parses the model; the parser's refusals, empty where there are none."""
-    parser = trt.OnnxParser(network, log)
-    if request.data is None:
-        parsed = parser.parse_from_file(request.model)
+def _open(trt: Any, log: BuildLog, model: str, data: str | None) -> _Network:
+    """Parses the model, or a mended copy of it, into a network of a builder of its own."""
+    builder = trt.Builder(log.logger)
+    builder.max_threads = 1  # several threads make the order of kernels, and so the bytes, vary
+    network = builder.create_network(0)
+    parser = trt.OnnxParser(network, log.logger)
+    if data is None:
+        parsed = parser.parse_from_file(model)
     else:
         # The path tells the parser where external data lies.
-        parsed = parser.parse(Path(request.data).read_bytes(), request.model)
-    if parsed:
-        return []
-    refusals = [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
-    return refusals or log.errors or ["the parser gave no reason"]
+        parsed = parser.parse(Path(data).read_bytes(), model)
+    refusals = [] if parsed else [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
+    if not parsed and not refusals:
+        refusals = log.messages("E") or ["the parser gave no reason"]
+    return _Network(model, log, builder, network, parser, refusals)
 
 
 def _refusal(error: Any) -> str:
@@ -164,50 +177,7 @@ def _set_options(trt: Any, config: Any, options: BuildOptions) -> None:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace_bytes)
 
 
-def _make_logger(trt: Any, folder: Path) -> Any:
-    """A logger that writes each message at once, so that a crash loses none."""
-    file = os.open(folder / "build.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    marks = {
-        trt.ILogger.INTERNAL_ERROR: b"[F] ",
-        trt.ILogger.ERROR: b"[E] ",
-        trt.ILogger.WARNING: b"[W] ",
-        trt.ILogger.INFO: b"[I] ",
-        trt.ILogger.VERBOSE: b"[V] ",
-    }
-
-    class Logger(trt.ILogger):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.errors: list[str] = []
-            self.warnings: list[str] = []
-            self.lost: OSError | None = None
-
-        def log(self, severity: Any, message: str) -> None:
-            mark = marks[severity]
-            # What is raised in here ends the process. On a full disk a lost line of the log is
-            # borne; lost layers are told once the build is done.
-            with contextlib.suppress(OSError):
-                os.write(file, mark + message.encode("utf-8", "replace") + b"\n")
-            if mark == b"[V] ":
-                if message.startswith("Layers:\n"):
-                    self.keep_layers(message)
-            elif mark in (b"[E] ", b"[F] ") and len(self.errors) < _KEPT:
-                self.errors.append(message.strip())
-            elif mark == b"[W] " and len(self.warnings) < _KEPT:
-                self.warnings.append(message.strip())
-
-        def keep_layers(self, message: str) -> None:
-            try:
-                (folder / "layers.txt").write_text(message, encoding="utf-8")
-            except OSError as error:
-                self.lost = error
-
-    return Logger()
-
-
-def _make_monitor(trt: Any, emit: Callable[..., None]) -> Any:
+def _make_monitor(trt: Any, log: BuildLog, emit: Callable[..., None]) -> Any:
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
@@ -215,6 +185,7 @@ def _make_monitor(trt: Any, emit: Callable[..., None]) -> Any:
 
         def phase_start(self, phase: str, parent: str | None, steps: int) -> None:
             self.steps[phase] = steps
+            log.phase_started(phase)
             emit(event="phase", name=phase, parent=parent, steps=steps)
 
         def step_complete(self, phase: str, step: int) -> bool:
@@ -224,6 +195,7 @@ def _make_monitor(trt: Any, emit: Callable[..., None]) -> Any:
             return True
 
         def phase_finish(self, phase: str) -> None:
+            log.phase_finished(phase)
             emit(event="end", name=phase)
 
     return Monitor()

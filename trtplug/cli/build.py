@@ -163,6 +163,6 @@ def _build(command: BuildCommand, format: Format) -> int:
     from trtplug.settings import read_settings
 
     with make_listener(sys.stderr) as listener:
-        manifest = run_build(command, read_settings(), listener)
-    show_bundle(manifest, command.out, format)
-    return BUILD_FAILED if manifest.failures else DONE
+        built = run_build(command, read_settings(), listener)
+    show_bundle(built, command.out, format)
+    return BUILD_FAILED if built.manifest.failures else DONE

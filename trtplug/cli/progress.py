@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trtplug.backends.backend import Event
-    from trtplug.engine.result import Result
     from trtplug.pipeline import Listener
     from trtplug.plan.plan import Plan
+    from trtplug.result import Result
 
 
 @contextlib.contextmanager

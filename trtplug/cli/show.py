@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.engine.manifest import Manifest, ManifestTarget
+    from trtplug.pipeline import Built
     from trtplug.plan.plan import Plan
     from trtplug.report.report import Report
 
@@ -37,18 +38,19 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def show_bundle(manifest: Manifest, out: Path, format: Format) -> None:
+def show_bundle(built: Built, out: Path, format: Format) -> None:
     """What a build made: the manifest as JSON, or reports and a summary for people."""
+    manifest = built.manifest
     if format is Format.JSON:
         typer.echo(to_json(manifest), nl=False)
         return
-    reports = [_read(out, target) for target in manifest.targets]
     if format is Format.MARKDOWN:
         from trtplug.report.to_markdown import report_to_markdown
 
+        reports = (_report(built, out, target) for target in manifest.targets)
         typer.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
-    elif reports:
-        typer.echo(render_text(reports[0]))
+    elif manifest.targets:
+        typer.echo(render_text(_report(built, out, manifest.targets[0])))
     _show_failures(manifest)
     typer.echo(_summary(manifest, out), nl=False, err=format is Format.MARKDOWN)
 
@@ -61,10 +63,13 @@ def render_text(report: Report) -> str:
     return report_to_text(report, width=width, color=sys.stdout.isatty())
 
 
-def _read(out: Path, target: ManifestTarget) -> Report:
+def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
     from trtplug.document import from_own_json
     from trtplug.report.report import Report
 
+    made = built.reports.get(target.target)
+    if made is not None:
+        return made
     return from_own_json(Report, (out / target.sm / "report.json").read_bytes())
 
 

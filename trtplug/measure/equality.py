@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 EXACT = 1e-5
 """Largest |difference| over max(1, largest |reference|) that float32 rounding explains."""
 
-ALIKE = {"fp16": 0.999, "bf16": 0.99}
-"""Least cosine similarity with the float32 original; bfloat16 has 8 significant bits, not 11."""
+ALIKE = {"fp16": 0.999, "bf16": 0.95}
+"""Least cosine similarity with the float32 original; bfloat16 has 8 significant bits, float16 has 11."""
 
 SEEDS = (0, 1, 2)
 

@@ -48,6 +48,9 @@ class Constant:
         return math.prod(self.dims)
 
 
+_LONGEST_LIST = 64
+
+
 class Constants:
     """The constants of one graph, found on demand and remembered."""
 
@@ -101,6 +104,14 @@ class Constants:
             return None
         return float(constant.read().reshape(()))
 
+    def numbers(self, name: str) -> tuple[int, ...] | None:
+        """A short constant list of whole numbers, such as the shape given to Reshape."""
+        constant = self.get(name)
+        if constant is None or constant.overridable or constant.elements > _LONGEST_LIST:
+            return None
+        values = constant.read().reshape(-1)
+        return tuple(map(int, values)) if np.issubdtype(values.dtype, np.integer) else None
+
     def _source(self, name: str) -> Constant | None:
         tensor = self._graph.initializers.get(name)
         if tensor is not None:
@@ -125,7 +136,7 @@ class Constants:
             return None
         try:
             return rule(node, source, second)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, LookupError, ArithmeticError):
             # A chain that contradicts itself is not constant; whoever validates names the node.
             return None
 
@@ -252,6 +263,8 @@ def _unsqueeze(node: Node, source: Constant, second: Constant | None) -> Constan
         return None
     rank = len(source.dims) + len(axes)
     places = {a % rank for a in axes}
+    if len(places) != len(axes):
+        raise ValueError(axes)
     rest = iter(source.dims)
     dims = tuple(1 if i in places else next(rest) for i in range(rank))
     return _like(source, dims, lambda a: a.reshape(dims))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.model.files import read_bytes
@@ -11,8 +12,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def model_sha256(path: Path) -> str:
-    """`Model.sha256` of a file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDigest:
+    """A model's digest, and whether the file is all there is to it."""
+
+    sha256: str
+    """`Model.sha256`."""
+    self_contained: bool
+    """False where it may have external data."""
+
+
+def digest_model(path: Path) -> FileDigest:
+    """The digest of a model file.
 
     A model with external data has the word `location` in it, as the key of each data file
     (onnx.proto, TensorProto.external_data). Without that word the digest is that of the bytes, and
@@ -25,7 +36,7 @@ def model_sha256(path: Path) -> str:
     """
     data = read_bytes(path)
     if b"location" not in data:
-        return hashlib.sha256(data).hexdigest()
+        return FileDigest(sha256=hashlib.sha256(data).hexdigest(), self_contained=True)
     from trtplug.model.load import load_model
 
-    return load_model(path).sha256
+    return FileDigest(sha256=load_model(path).sha256, self_contained=False)

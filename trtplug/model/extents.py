@@ -97,10 +97,7 @@ class ExtentTable:
 
     def numbers(self, name: str) -> tuple[int, ...] | None:
         """Values of a short constant list of whole numbers, such as the shape given to Reshape."""
-        constant = self._constants.get(name)
-        if constant is None or constant.overridable or constant.elements > 64:
-            return None
-        return tuple(int(n) for n in constant.read().reshape(-1))
+        return self._constants.numbers(name)
 
 
 def _same(_table: ExtentTable, _node: Node, first: Extents) -> Extents:

@@ -22,7 +22,7 @@ from trtplug.model.save import ModelParts
 from trtplug.model.shapes import infer_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from trtplug.model.load import Model
 
@@ -106,23 +106,41 @@ def _check_globs(graph: Graph, keep_fp32: tuple[str, ...]) -> None:
 def _choose(graph: Graph, islands: Collection[Node], rules: Rules) -> set[Node]:
     """The nodes that compute in the target type."""
     low = {n for n in graph.nodes if n not in islands and rules.can_change(n)}
-    waiting = list(islands)
-    while waiting:
-        near = waiting.pop()
-        makers = [graph.producer.get(n) for n in near.inputs]
-        readers = [r for n in near.outputs for r in graph.consumers.get(n, ())]
-        for node in (*makers, *readers):
-            if node is not None and node in low and _is_between(node, graph, low, rules):
-                low.discard(node)
-                waiting.append(node)
+    for group in _cheap_groups(graph, low, rules):
+        if _is_between(group, graph, low, rules):
+            low -= group
     return low
 
 
-def _is_between(node: Node, graph: Graph, low: set[Node], rules: Rules) -> bool:
-    """Whether a cheap node has float32 neighbours only, above and below."""
-    if not node.is_op(*_JOINS) or any(n in graph.outputs for n in node.outputs):
+def _cheap_groups(graph: Graph, low: set[Node], rules: Rules) -> Iterator[set[Node]]:
+    """Cheap nodes that hand float tensors to each other, together."""
+    waiting = {n for n in low if n.is_op(*_JOINS)}
+    while waiting:
+        group: set[Node] = set()
+        edge = [waiting.pop()]
+        while edge:
+            node = edge.pop()
+            group.add(node)
+            near = {n for n in _neighbours(node, graph, rules) if n in waiting}
+            waiting -= near
+            edge += near
+        yield group
+
+
+def _neighbours(node: Node, graph: Graph, rules: Rules) -> Iterator[Node]:
+    """Makers and readers of a node's float tensors; constants are no neighbours."""
+    for name in filter(rules.is_float, node.inputs):
+        maker = graph.producer.get(name)
+        if maker is not None and not maker.is_op("Constant"):
+            yield maker
+    for name in filter(rules.is_float, node.outputs):
+        yield from graph.consumers.get(name, ())
+
+
+def _is_between(group: set[Node], graph: Graph, low: set[Node], rules: Rules) -> bool:
+    """Whether a group has float32 neighbours only, above and below."""
+    if any(name in graph.outputs for node in group for name in node.outputs):
         return False
-    makers = [graph.producer.get(n) for n in node.inputs if rules.is_float(n)]
-    data = [m for m in makers if m is not None and not m.is_op("Constant")]
-    readers = [r for n in node.outputs if rules.is_float(n) for r in graph.consumers.get(n, ())]
-    return bool(data and readers) and not any(n in low for n in (*data, *readers))
+    outside = {m for n in group for m in _neighbours(n, graph, rules)} - group
+    above = any(graph.producer.get(n) in outside for node in group for n in node.inputs)
+    return above and len(outside) > 1 and not outside & low

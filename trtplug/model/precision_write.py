@@ -123,7 +123,9 @@ class _Writer:
 
     def _read(self, name: str, *, low: bool | None) -> str:
         """The name under which a float tensor is read in a type; casts it where it must."""
-        if not self._rules.is_float(name):
+        known = (name, True) in self._names or (name, False) in self._names
+        if not known or not self._rules.is_float(name):
+            # What nothing makes is for the checker to refuse.
             return name
         made = (
             low if low is not None and (name, low) in self._names else (name, True) in self._names

@@ -18,6 +18,7 @@ class Schemas:
         self._opset = opset
         self._known: dict[str, onnx.defs.OpSchema | None] = {}
         self._types: dict[str, dict[str, int]] = {}
+        self._required: dict[str, tuple[str, ...]] = {}
 
     def of(self, node: Node) -> onnx.defs.OpSchema | None:
         """The description of a node's operator; None where the standard has none of that name."""
@@ -51,15 +52,19 @@ class Schemas:
             # ONNX numbers the types of attributes alike in its messages and its descriptions.
             described: dict[str, Any] = schema.attributes
             self._types[node.op_type] = {k: a.type.value for k, a in described.items()}
+            required = tuple(k for k, a in described.items() if a.required)
+            self._required[node.op_type] = required
         types = self._types[node.op_type]
         for attribute in node.proto.attribute:
             wanted = types.get(attribute.name, attribute.type)
             if attribute.type != wanted:
                 return (
-                    f"attribute {attribute.name} is of type {_type_name(attribute.type)}; "
+                    f"its attribute {attribute.name} is of type {_type_name(attribute.type)}; "
                     f"{_type_name(wanted)} wanted"
                 )
-        return None
+        there = {attribute.name for attribute in node.proto.attribute}
+        missing = [n for n in self._required[node.op_type] if n not in there]
+        return f"it lacks the attribute {missing[0]}" if missing else None
 
 
 def _type_name(number: int) -> str:

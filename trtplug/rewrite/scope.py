@@ -43,10 +43,3 @@ class Scope:
         """The maker of a tensor, in this graph or in one around it."""
         graph = self.graph.scope_of(name) if name else None
         return graph.producer.get(name) if graph is not None else None
-
-    def numbers(self, name: str) -> tuple[int, ...] | None:
-        """Values of a short constant list of whole numbers."""
-        constant = self.constants.get(name)
-        if constant is None or constant.overridable or constant.elements > 64:
-            return None
-        return tuple(int(n) for n in constant.read().reshape(-1))

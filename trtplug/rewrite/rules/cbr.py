@@ -446,7 +446,7 @@ def _spatial_zeros(pad: Node, scope: Scope) -> tuple[int, ...] | None:
         return None
     if pad.input(3):
         return None
-    pads = given.get("pads") if scope.opset < 11 else scope.numbers(pad.input(1))
+    pads = given.get("pads") if scope.opset < 11 else scope.constants.numbers(pad.input(1))
     if pads is None or len(pads) != 8 or min(pads) < 0 or any(pads[i] for i in (0, 1, 4, 5)):
         return None
     return pads[2], pads[3], pads[6], pads[7]

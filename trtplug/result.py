@@ -9,6 +9,7 @@ from trtplug.engine.bundle import describe_file
 from trtplug.engine.manifest import ManifestFailure, ManifestFile, ManifestTarget
 from trtplug.errors import TrtplugError
 from trtplug.plan.plan import PlannedTarget
+from trtplug.report.report import Report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +21,8 @@ class Result:
 
     target: PlannedTarget
     made: ManifestTarget | None = None
+    report: Report | None = None
+    """Set where it was made just now; what the store had has its report in the bundle alone."""
     error: TrtplugError | None = None
 
 
