@@ -1,4 +1,4 @@
-"""1,000 mutated small models through `sites` and `rewrite`: words or a valid file, never a traceback."""
+"""1,000 mutated small models through `sites` and `rewrite`: words or a valid file, no traceback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def seeds() -> list[onnx.ModelProto]:
     y = residual.batch_norm(residual.conv("x", 4, 4), 4)
     y = residual.add("Relu", residual.add("Add", "x", y))
     pad = pooled.add("Pad", "x", pads=[0, 0, 1, 1, 0, 0, 1, 1])
-    z = pooled.add("MaxPool", pooled.add("Relu", pooled.conv(pad, 8, 2, group=2)), kernel_shape=[2, 2])
+    z = pooled.add(
+        "MaxPool", pooled.add("Relu", pooled.conv(pad, 8, 2, group=2)), kernel_shape=[2, 2]
+    )
     c = branchy.conv(branchy.add("Mul", "x", branchy.normal(1, 4, 1, 1)), 4, 1, group=4)
     shape = branchy.weight([0, 0, -1, 1], np.int64)
     g = branchy.add("Reshape", SPELLINGS["hard_swish"]["Paddle: x * clip / 6"](branchy, c), shape)
@@ -119,7 +121,9 @@ def change_border(model: onnx.ModelProto, rng: random.Random) -> None:
             if dims:
                 dims[rng.randrange(len(dims))].dim_value = rng.choice([-1, 0, 1, 2**31])
         case 3:
-            model.graph.output.add(name=rng.choice([n.output[0] for n in model.graph.node if n.output]))
+            model.graph.output.add(
+                name=rng.choice([n.output[0] for n in model.graph.node if n.output])
+            )
         case _:
             model.graph.input.add(name=rng.choice(["x", "w0", "new"]))
 
@@ -139,7 +143,10 @@ def test_mutated_models(tmp_path, capsys, fold):
             main(["rewrite", str(model), "-o", str(out), "--precision", "fp16"]),
         ]
         words = capsys.readouterr().err
-        assert set(statuses) <= {errors.DONE, errors.BAD_INPUT, errors.BUILD_FAILED}, (number, words)
+        assert set(statuses) <= {errors.DONE, errors.BAD_INPUT, errors.BUILD_FAILED}, (
+            number,
+            words,
+        )
         assert "Traceback" not in words
         if out.exists():
             onnx.checker.check_model(str(out))

@@ -27,7 +27,9 @@ class Builder:
 
     def add(self, op: str, *inputs: str, outputs: int = 1, name: str | None = None, **given) -> str:
         names = [f"t{len(self.nodes)}" + (f"_{i}" if i else "") for i in range(outputs)]
-        node = helper.make_node(op, list(inputs), names, name=name or f"n{len(self.nodes)}", **given)
+        node = helper.make_node(
+            op, list(inputs), names, name=name or f"n{len(self.nodes)}", **given
+        )
         self.nodes.append(node)
         return names[0]
 
@@ -97,7 +99,10 @@ def rewrite(path: Path, **options) -> tuple[Rewrite, Path]:
 
 
 def prove(
-    model: onnx.ModelProto | Path, folder: Path, shapes: tuple = ((1, 4, 9, 7), (3, 4, 9, 7)), **options
+    model: onnx.ModelProto | Path,
+    folder: Path,
+    shapes: tuple = ((1, 4, 9, 7), (3, 4, 9, 7)),
+    **options,
 ) -> Rewrite:
     """Rewrites a model and checks that inputs, outputs and values stayed the same."""
     path = model if isinstance(model, Path) else save(model, folder)

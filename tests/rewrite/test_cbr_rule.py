@@ -111,7 +111,9 @@ def test_weights_in_constant_nodes_give_the_same_as_initializers(tmp_path):
     as_nodes.CopyFrom(plain)
     del as_nodes.graph.initializer[:], as_nodes.graph.node[:]
     for i, (name, w) in enumerate(b.weights.items()):
-        kind = {"value_floats": w.tolist()} if w.ndim == 1 else {"value": numpy_helper.from_array(w)}
+        kind = (
+            {"value_floats": w.tolist()} if w.ndim == 1 else {"value": numpy_helper.from_array(w)}
+        )
         as_nodes.graph.node.append(helper.make_node("Constant", [], [name], name=f"c{i}", **kind))
     as_nodes.graph.node.extend(b.nodes)
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
@@ -171,7 +173,7 @@ def test_a_weight_fed_at_run_time_is_left(tmp_path):
     y = b.add("Relu", b.add("Conv", "x", "w"))
     model = b.model(y, inputs={"x": (1, 4, 9, 7), "w": (5, 4, 3, 3)})
     assert only_miss(model, tmp_path).reason is Reason.DYNAMIC_WEIGHT
-    result, out = rewrite(save(model, tmp_path))
+    _, out = rewrite(save(model, tmp_path))
     assert onnx.load(out) == model
 
 
@@ -397,7 +399,9 @@ def test_zero_variance_gives_finite_weights(tmp_path):
 
 def test_a_fold_that_is_not_finite_is_not_made(tmp_path):
     b = Builder()
-    model = b.model(b.add("Div", b.conv("x", 4, 4), b.weight([[[[1.0]], [[0.0]], [[2.0]], [[3.0]]]])))
+    model = b.model(
+        b.add("Div", b.conv("x", 4, 4), b.weight([[[[1.0]], [[0.0]], [[2.0]], [[3.0]]]]))
+    )
     assert only_site(model, tmp_path).stop.reason is Reason.NOT_FINITE
 
 
@@ -593,7 +597,8 @@ def test_a_tensor_that_a_branch_reads_stays(tmp_path):
     c = b.conv("x", 4, 4)
     out = helper.make_tensor_value_info("o", TensorProto.FLOAT, [None] * 4)
     then, other = (
-        helper.make_graph([helper.make_node(op, [c], ["o"])], op, [], [out]) for op in ("Relu", "Neg")
+        helper.make_graph([helper.make_node(op, [c], ["o"])], op, [], [out])
+        for op in ("Relu", "Neg")
     )
     b.nodes.append(helper.make_node("If", ["cond"], ["y"], then_branch=then, else_branch=other))
     model = b.model("y", {"x": (1, 4, 9, 7)})

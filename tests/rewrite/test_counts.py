@@ -1,4 +1,4 @@
-"""Every convolution of the real models is a site or a near miss, and the sites are the right ones."""
+"""Every convolution of the real models is a site or a near miss; the kinds are the right ones."""
 
 from __future__ import annotations
 

@@ -50,11 +50,15 @@ def blocks() -> st.SearchStrategy[Block]:
         dilations=st.tuples(st.integers(1, 2), st.integers(1, 2)),
         group=st.sampled_from([1, 2, 4]),
         bias=st.booleans(),
-        weight_layout=st.sampled_from(["initializer", "identity", "constant", "reshape", "transpose"]),
+        weight_layout=st.sampled_from(
+            ["initializer", "identity", "constant", "reshape", "transpose"]
+        ),
         shared=st.booleans(),
         before=st.lists(st.sampled_from(["mul", "add", "pad", "sub"]), max_size=2).map(tuple),
         after=st.lists(
-            st.sampled_from(["bn", "caffe2", "mul", "add", "sub", "div", "rsub", "identity", "dropout"]),
+            st.sampled_from(
+                ["bn", "caffe2", "mul", "add", "sub", "div", "rsub", "identity", "dropout"]
+            ),
             max_size=3,
         ).map(tuple),
         activation=st.none() | st.sampled_from(spellings),

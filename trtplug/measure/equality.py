@@ -20,7 +20,7 @@ EXACT = 1e-5
 """Largest |difference| over max(1, largest |reference|) that float32 rounding explains."""
 
 ALIKE = {"fp16": 0.999, "bf16": 0.95}
-"""Least cosine similarity with the float32 original; bfloat16 has 8 significant bits, float16 has 11."""
+"""Least cosine similarity with the original; bfloat16 has 8 significant bits, float16 has 11."""
 
 SEEDS = (0, 1, 2)
 
