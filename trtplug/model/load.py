@@ -20,6 +20,8 @@ from trtplug.model.wellformed import refuse_malformed
 from trtplug.tensor import Dim, TensorSpec
 
 _LARGEST_PROTOBUF = 2**31 - 1
+_LARGEST_OPSET = 999
+"""Far above any there is; ONNX's own library takes 32 bits only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,9 @@ def _parse(data: bytes) -> tuple[ModelProto, str]:
 def _opset(proto: ModelProto, path: Path) -> int:
     for entry in proto.opset_import:
         if entry.domain in ("", "ai.onnx"):
+            if not 1 <= entry.version <= _LARGEST_OPSET:
+                problem = f"it asks for version {entry.version} of the standard operator set"
+                raise ModelInvalidError(path=str(path), problem=problem)
             return entry.version
     if proto.ir_version < 3:  # IR 3 (2017) brought opset_import; before it there was opset 1 alone.
         return 1

@@ -151,9 +151,7 @@ def _infer_all(
 def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
     """Strict, so that contradictions show; where strictness fails for less, without it."""
     try:
-        return shape_inference.infer_shapes(
-            stripped, strict_mode=True, data_prop=_propagates(stripped)
-        )
+        return _onnx_infer(stripped, strict=True)
     except InferenceError as error:
         _raise_if_proof(str(error), model)
     except _REFUSALS:
@@ -161,16 +159,16 @@ def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
     return _infer(stripped)
 
 
-def _propagates(stripped: ModelProto) -> bool:
-    """Whether ONNX may compute the values of shapes here.
+def _onnx_infer(stripped: ModelProto, *, strict: bool) -> ModelProto:
+    """ONNX's inference, with the values of shapes where computing them is safe.
 
     Inside local functions it keeps a record of some 200 bytes for each element of any tensor of one
     axis: one input of 2**31 elements filled 24 GB (seen with onnx 1.23).
     """
-    if not stripped.functions:
-        return True
     shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in stripped.graph.input]
-    return all(math.prod(dims) <= _MOST_PROPAGATED for dims in shapes)
+    small = all(math.prod(dims) <= _MOST_PROPAGATED for dims in shapes)
+    safe = small or not stripped.functions
+    return shape_inference.infer_shapes(stripped, strict_mode=strict, data_prop=safe)
 
 
 _MOST_PROPAGATED = 1 << 24
@@ -190,9 +188,7 @@ _REFUSALS = (
 
 def _infer(stripped: ModelProto) -> ModelProto:
     try:
-        return shape_inference.infer_shapes(
-            stripped, strict_mode=False, data_prop=_propagates(stripped)
-        )
+        return _onnx_infer(stripped, strict=False)
     except _REFUSALS:
         # A model that inference cannot take at all: nothing is known but what it says itself.
         return stripped
