@@ -1,4 +1,7 @@
-"""Builds what the store does not have: children build while the model's facts are worked out."""
+"""Builds what the store does not have: children build while the model's facts are worked out.
+
+What is needed once builds end is imported then: the builders' processes start before it loads.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,10 @@ from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, EarlyParse, InputRange
 from trtplug.backends.worker import Children, Limits
-from trtplug.engine.artifact import canonical_sha256
-from trtplug.engine.entry import put_entry
-from trtplug.engine.failure import failure_of
-from trtplug.engine.manifest import Agreement, ManifestTarget
 from trtplug.errors import OutputError, TrtplugError
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
-from trtplug.result import Result
 from trtplug.scratch import as_output_error
 from trtplug.store import Store
 from trtplug.target import parse_target
@@ -28,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trtplug.backends.backend import Event, Outcome
+    from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.model.source import Source
     from trtplug.produce import Ground
+    from trtplug.result import Result
 
 _MENDED = "model.onnx"
 
@@ -151,7 +151,9 @@ def _ground(job: Job, source: Source) -> Ground:
 
 
 def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Outcome]) -> Result:
+    from trtplug.engine.failure import failure_of
     from trtplug.produce import produce_target
+    from trtplug.result import Result
 
     failed = next((o for o in outcomes if o.status != "built"), None)
     place = job.folder / planned.sm
@@ -183,6 +185,9 @@ def _agreement(outcomes: list[Outcome]) -> Agreement | None:
     """How far repeated builds agree; taken before the first engine gets its name."""
     if len(outcomes) == 1:
         return None
+    from trtplug.engine.artifact import canonical_sha256
+    from trtplug.engine.manifest import Agreement
+
     canonical = {canonical_sha256(Path(o.folder) / "engine") for o in outcomes}
     return Agreement(
         builds=len(outcomes),
@@ -193,6 +198,8 @@ def _agreement(outcomes: list[Outcome]) -> Agreement | None:
 
 def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
     """Keeps the result for the next build; a store that cannot be written costs time, no more."""
+    from trtplug.engine.entry import put_entry
+
     if made.backend_version != job.plan.backend_version:
         return
     try:

@@ -1,9 +1,11 @@
-"""The main job, as a table of contents: model -> plan -> engines -> reports -> bundle."""
+"""The main job, as a table of contents: model -> plan -> engines -> reports -> bundle.
+
+What only its later steps need is imported in them: the builders' processes start before that loads.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,17 +15,11 @@ from trtplug.backends.backend import Backend, BuildOptions, Event
 from trtplug.backends.find import choose_backend, local_sm
 from trtplug.backends.worker import Limits
 from trtplug.build import Job, build_misses
-from trtplug.engine.bundle import bundle_folder, refuse_if_in_the_way, write_manifest
-from trtplug.engine.entry import take_entry
-from trtplug.engine.failure import unsupported
-from trtplug.engine.manifest import SCHEMA, Manifest, ManifestModel
 from trtplug.model.digest import digest_model
 from trtplug.plan.make import Builder, Wish, make_plan
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
-from trtplug.report.report import Report
-from trtplug.result import Result, failure_entry, log_files
 from trtplug.store import Store
 from trtplug.target import parse_target
 from trtplug.tensor import ShapeRange
@@ -31,7 +27,8 @@ from trtplug.tensor import ShapeRange
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from trtplug.errors import TrtplugError
+    from trtplug.engine.manifest import Manifest
+    from trtplug.result import Built, Result
     from trtplug.settings import Settings
 
 
@@ -66,15 +63,6 @@ class Planned:
     plan: Plan
     parse_early: bool
     """Whether the builder may parse the file while it is still being checked here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """What a build command made."""
-
-    manifest: Manifest
-    reports: Mapping[str, Report]
-    """By target; without those of targets that were in the store."""
 
 
 class Listener(Protocol):
@@ -133,6 +121,8 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
     Raises:
         TrtplugError: a reason that holds for every target; nothing was written.
     """
+    from trtplug.engine.bundle import bundle_folder, refuse_if_in_the_way
+
     refuse_if_in_the_way(command.out)
     planned = plan_build(command, settings)
     listener.planned(planned.plan)
@@ -146,9 +136,9 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
             listener.ended(result)
             results.append(result)
         manifest = _manifest(planned.plan, results, folder)
-        write_manifest(folder, manifest)
-    made = {r.target.target: r.report for r in results if r.report is not None}
-    return Built(manifest=manifest, reports=made)
+    from trtplug.result import built_of
+
+    return built_of(manifest, results)
 
 
 def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Result, None, None]:
@@ -156,7 +146,7 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
     misses = []
     for target in planned.plan.targets:
         if not target.supported:
-            yield Result(target=target, error=_unsupported(target, planned))
+            yield _unsupported(target, planned)
         elif (hit := _hit(planned, target, folder)) is not None:
             yield hit
         else:
@@ -185,20 +175,34 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
 
 def _hit(planned: Planned, target: PlannedTarget, folder: Path) -> Result | None:
     entry = planned.store.find(target.key) if target.in_store else None
-    made = take_entry(entry, folder) if entry is not None else None
+    if entry is None:
+        return None
+    from trtplug.engine.entry import take_entry
+    from trtplug.result import Result
+
+    made = take_entry(entry, folder)
     return Result(target=target, made=made) if made is not None else None
 
 
-def _unsupported(target: PlannedTarget, planned: Planned) -> TrtplugError:
+def _unsupported(target: PlannedTarget, planned: Planned) -> Result:
+    from trtplug.engine.failure import unsupported
+    from trtplug.result import Result
+
     backend = planned.backend
     sm = parse_target(target.target).sm
-    return unsupported(target.target, sm, backend.name, backend.capabilities().sms)
+    error = unsupported(target.target, sm, backend.name, backend.capabilities().sms)
+    return Result(target=target, error=error)
 
 
 def _manifest(plan: Plan, results: list[Result], folder: Path) -> Manifest:
+    """Writes the manifest of a bundle under way."""
+    from trtplug.engine.contents import write_manifest
+    from trtplug.engine.manifest import SCHEMA, Manifest, ManifestModel
+    from trtplug.result import failure_entry, log_files
+
     order = {target.target: place for place, target in enumerate(plan.targets)}
     results = sorted(results, key=lambda r: order[r.target.target])
-    return Manifest(
+    manifest = Manifest(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
         model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
@@ -206,3 +210,5 @@ def _manifest(plan: Plan, results: list[Result], folder: Path) -> Manifest:
         failures=tuple(failure_entry(r, folder) for r in results if r.made is None),
         files=tuple(f for r in results if r.made is None for f in log_files(r, folder)),
     )
+    write_manifest(folder, manifest)
+    return manifest

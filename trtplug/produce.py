@@ -13,7 +13,7 @@ import trtplug
 from trtplug.backends.log import Listing, parse_layer_text
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
-from trtplug.engine.bundle import describe_file
+from trtplug.engine.contents import describe_file
 from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
 from trtplug.engine.lock import Lock, LockLayer
 from trtplug.engine.manifest import (

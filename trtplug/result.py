@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.engine.bundle import describe_file
-from trtplug.engine.manifest import ManifestFailure, ManifestFile, ManifestTarget
+from trtplug.engine.contents import describe_file
+from trtplug.engine.manifest import Manifest, ManifestFailure, ManifestFile, ManifestTarget
 from trtplug.errors import TrtplugError
 from trtplug.plan.plan import PlannedTarget
 from trtplug.report.report import Report
@@ -24,6 +25,21 @@ class Result:
     report: Report | None = None
     """Set where it was made just now; what the store had has its report in the bundle alone."""
     error: TrtplugError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build command made."""
+
+    manifest: Manifest
+    reports: Mapping[str, Report]
+    """By target; without those of targets that were in the store."""
+
+
+def built_of(manifest: Manifest, results: list[Result]) -> Built:
+    """The manifest with the reports that were made for it."""
+    reports = {r.target.target: r.report for r in results if r.report is not None}
+    return Built(manifest=manifest, reports=reports)
 
 
 def failure_entry(result: Result, folder: Path) -> ManifestFailure:

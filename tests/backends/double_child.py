@@ -55,6 +55,11 @@ def crash():
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def verbose():
+    log(f"[V] verbose: {request['verbose']}\n")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def exits():
     os.remove(os.path.join(folder, "build.log"))  # noqa: PTH107, PTH118
     sys.exit("what it says before its log is open")

@@ -77,7 +77,7 @@ def test_engine_layers_and_log(tmp_path: Path, model: Path):
     listing = parse_layer_text((tmp_path / "f/layers.txt").read_text())
     assert listing.unparsed == 0
     assert any("conv0" in layer.onnx_layers for layer in listing.layers)
-    assert b"[V] " in (tmp_path / "f/build.log").read_bytes()
+    assert b"] [I] " in (tmp_path / "f/build.log").read_bytes()
 
 
 def test_mended_copy_is_read_in_the_files_stead(tmp_path: Path, model: Path):

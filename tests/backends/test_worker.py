@@ -88,6 +88,14 @@ def test_last_lines_of_a_crash_are_few(tmp_path: Path):
     assert outcome.reasons == tuple(f"[V] line {i}" for i in range(88, 100))
 
 
+def test_a_crash_is_met_again_with_a_log_in_full(tmp_path: Path):
+    (outcome,) = run(tmp_path, "verbose")
+    assert outcome.status == "crashed"
+    assert outcome.reasons[-1] == "[V] verbose: True"
+    log = (tmp_path / "0-verbose/build.log").read_text()
+    assert log.count("[V] verbose: ") == 2
+
+
 def test_child_that_closes_its_channel_and_lives_on_is_ended(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(worker, "_LINGER_S", 0.3)
     bad, good = run(tmp_path, "stubborn", "build")

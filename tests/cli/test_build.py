@@ -14,7 +14,7 @@ from tests.cli_runner import Ran, run_apart, run_here
 from tests.model.test_external import BYTES, with_external
 from tests.models import conv_relu, save
 from trtplug.backends import gpu, worker
-from trtplug.engine.bundle import verify_bundle
+from trtplug.engine.contents import verify_bundle
 from trtplug.engine.manifest import read_manifest
 from trtplug.resources import resource_folder
 

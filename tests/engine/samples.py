@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtplug.engine.bundle import bundle_folder, describe_file, write_manifest
+from trtplug.engine.bundle import bundle_folder
+from trtplug.engine.contents import describe_file, write_manifest
 from trtplug.engine.manifest import (
     SCHEMA,
     Manifest,

@@ -10,12 +10,8 @@ import pytest
 
 from tests.engine.samples import FILES, fill, publish
 from trtplug.engine import bundle
-from trtplug.engine.bundle import (
-    bundle_folder,
-    refuse_if_in_the_way,
-    verify_bundle,
-    write_manifest,
-)
+from trtplug.engine.bundle import bundle_folder, refuse_if_in_the_way
+from trtplug.engine.contents import verify_bundle, write_manifest
 from trtplug.engine.manifest import read_manifest
 from trtplug.errors import DocumentError, OutputError, OutputInTheWayError
 

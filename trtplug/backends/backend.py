@@ -71,6 +71,8 @@ class BuildRequest:
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
     cpu: int | None = None
     """Processor to build on; the parent chooses it when the build starts."""
+    verbose: bool = False
+    """Whether the log is kept in full, which takes longer."""
 
     def to_json(self) -> str:
         """One line."""

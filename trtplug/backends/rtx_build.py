@@ -66,7 +66,7 @@ class _Network:
 
 def _parse_early(trt: Any, early: EarlyParse) -> _Network | None:
     try:
-        return _open(trt, BuildLog(trt, Path(early.folder)), early.model, None)
+        return _open(trt, BuildLog(trt, Path(early.folder), verbose=False), early.model, None)
     except OSError:
         return None  # the request itself will meet it again, and tell
 
@@ -77,7 +77,8 @@ def _answer(
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
         if early is None or request.data is not None or early.model != request.model:
-            log = early.log if early is not None else BuildLog(trt, Path(request.folder))
+            folder = Path(request.folder)
+            log = early.log if early else BuildLog(trt, folder, verbose=request.verbose)
             early = _open(trt, log, request.model, request.data)
         end = _build(trt, early, request, emit)
         if isinstance(end, memoryview):
@@ -185,7 +186,6 @@ def _make_monitor(trt: Any, log: BuildLog, emit: Callable[..., None]) -> Any:
 
         def phase_start(self, phase: str, parent: str | None, steps: int) -> None:
             self.steps[phase] = steps
-            log.phase_started(phase)
             emit(event="phase", name=phase, parent=parent, steps=steps)
 
         def step_complete(self, phase: str, step: int) -> bool:

@@ -2,7 +2,7 @@
 
 The library's own logger writes to stdout and stderr, which are the log file here: a crash loses no
 line, and a full disk raises nothing in a native callback. A logger of ours would cost a tenth of
-the build. Nor does the preparation of the graph log in full: it would write half of all lines.
+the build, and so would a log in full: it is kept for the second try of a build that crashed.
 """
 
 from __future__ import annotations
@@ -31,19 +31,14 @@ _KEPT = 50
 class BuildLog:
     """`build.log` in a folder. From here on stdout and stderr of the process go there."""
 
-    def __init__(self, trt: Any, folder: Path) -> None:
+    def __init__(self, trt: Any, folder: Path, *, verbose: bool) -> None:
         self._path = folder / "build.log"
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(self._file, 1)
         os.dup2(self._file, 2)
-        self._levels = trt.Logger.VERBOSE, trt.Logger.INFO
-        self.logger = trt.Logger(trt.Logger.VERBOSE)
+        self._full = trt.Logger.VERBOSE
+        self.logger = trt.Logger(trt.Logger.VERBOSE if verbose else trt.Logger.INFO)
         self._layers_begin = self._layers_end = 0
-
-    def phase_started(self, phase: str) -> None:
-        """To be called by the progress monitor."""
-        if phase == _WHOLE:
-            self.logger.min_severity = self._levels[1]
 
     def phase_finished(self, phase: str) -> None:
         """To be called by the progress monitor.
@@ -52,7 +47,7 @@ class BuildLog:
         found by its place, since names in it could hold anything.
         """
         if phase == _PREPARING:
-            self.logger.min_severity = self._levels[0]
+            self.logger.min_severity = self._full  # few lines are left, and the layers are one
         elif phase == _ENGINE:
             self._layers_begin = self._size()
         elif phase == _WHOLE:

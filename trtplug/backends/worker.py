@@ -141,7 +141,13 @@ class Children:
                     self._ended.append(child)
                     # The next build starts before this outcome is looked into.
                     self._fill()
-                    yield _outcome(child)
+                    outcome = _outcome(child)
+                    if outcome.status == "crashed" and not _request(child).verbose:
+                        # Once more, for a log that says how far it came.
+                        again = dataclasses.replace(_request(child), verbose=True)
+                        self._waiting.insert(0, again)
+                    else:
+                        yield outcome
             self._hold_to_limits()
 
     def _fill(self) -> None:
@@ -187,7 +193,6 @@ class Children:
 
     def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
         """Reads what there is; False once the build has ended, or the child has."""
-        assert child.request is not None
         chunk = os.read(_stdout(child), 1 << 16)
         child.buffer += chunk
         *lines, rest = child.buffer.split(b"\n")
@@ -197,7 +202,7 @@ class Children:
             if event["event"] in ENDS:
                 child.end = event
             else:
-                on_event(child.request.target, event)
+                on_event(_request(child).target, event)
         return bool(chunk) and child.end is None
 
     def _hold_to_limits(self) -> None:
@@ -220,6 +225,11 @@ def _tell(child: _Child, line: str) -> None:
     with contextlib.suppress(BrokenPipeError):
         child.process.stdin.write(line.encode() + b"\n")
         child.process.stdin.flush()
+
+
+def _request(child: _Child) -> BuildRequest:
+    assert child.request is not None
+    return child.request
 
 
 def _stdout(child: _Child) -> int:
@@ -246,13 +256,13 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _outcome(child: _Child) -> Outcome:
-    assert child.request is not None
+    request = _request(child)
     end = child.end if child.stopped_for is None else None
     status, how, reasons = _ending(child, end)
     facts = end or {}
     return Outcome(
-        target=child.request.target,
-        folder=child.request.folder,
+        target=request.target,
+        folder=request.folder,
         status=status,
         reasons=reasons,
         how=how,
@@ -298,9 +308,8 @@ def _ending(
 
 def _last_lines_of(child: _Child) -> tuple[str, ...]:
     """The last lines of its log, or of its stderr where it never opened one."""
-    assert child.request is not None
     try:
-        with (Path(child.request.folder) / "build.log").open("rb") as log:
+        with (Path(_request(child).folder) / "build.log").open("rb") as log:
             return _tail(log)
     except OSError:
         return _tail(child.stderr)

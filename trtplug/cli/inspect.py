@@ -11,7 +11,7 @@ from trtplug.cli.options import Format
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
-    from trtplug.engine.bundle import BundleCheck
+    from trtplug.engine.contents import BundleCheck
 
 
 def inspect(
@@ -45,7 +45,7 @@ def verify_bundle(
 
 
 def _verify(folder: Path, format: Format) -> int:
-    from trtplug.engine.bundle import verify_bundle as check
+    from trtplug.engine.contents import verify_bundle as check
 
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "give the folder that `trtplug build` made")

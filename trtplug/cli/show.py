@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.engine.manifest import Manifest, ManifestTarget
-    from trtplug.pipeline import Built
     from trtplug.plan.plan import Plan
     from trtplug.report.report import Report
+    from trtplug.result import Built
 
 
 def plan_text(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from trtplug.model.load import Model, load_model
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared, prepare
 from trtplug.model.ranges import resolve_ranges
+from trtplug.model.validate import validate
 from trtplug.tensor import ShapeRange
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def read_source(
     Raises:
         ModelInvalidError: it is no ONNX model, or has another digest by now.
         ShapeError: the shapes do not fit.
+        NodeInvalidError: a node contradicts itself.
         PrecisionError: it cannot be given that precision, or nothing would change.
     """
     model = load_model(path)
     if model.sha256 != sha256:
         raise ModelInvalidError(path=str(path), problem="it changed while it was being read")
     ranges = resolve_ranges(model, given)
+    validate(model)
     changed, islands = in_precision(model, precision)
     return Source(
         model=changed,
