@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trtplug.engine import artifact
 from trtplug.engine.artifact import canonical_sha256, read_header
 from trtplug.errors import FileUnreadableError
 
@@ -69,3 +70,20 @@ def test_header_of_a_file_that_is_not_there(tmp_path: Path):
         read_header(tmp_path / "nowhere")
     with pytest.raises(FileUnreadableError):
         read_header(tmp_path)
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [b"__mye123", b"__mye9_x", b"_", b"__", b"abc", b"__i64_inst_combine_temp_7", b"\0", b"999"]
+    )
+)
+
+
+@given(PIECES, st.sampled_from([1, 2, 7, 13, 64, 100]))
+def test_a_name_over_the_border_of_two_pieces_is_one_name(tmp_path_factory, pieces, size):
+    file = tmp_path_factory.mktemp("engine") / "e"
+    file.write_bytes(b"".join(pieces))
+    whole = canonical_sha256(file)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(artifact, "_CHUNK_BYTES", size)
+        assert canonical_sha256(file) == whole

@@ -88,6 +88,7 @@ class LineListener:
             self._started.add(target)
             self._say(f"{target}: building")
             # The table at the end needs it: it loads while the builder works.
+            importlib.import_module("rich.table")
             importlib.import_module("trtplug.report.to_text")
 
     def ended(self, result: Result) -> None:

@@ -7,7 +7,6 @@ size of the file (little-endian, 64 bits), at byte 24 the builder's version, a b
 from __future__ import annotations
 
 import hashlib
-import mmap
 import re
 import struct
 from dataclasses import dataclass
@@ -16,15 +15,28 @@ from typing import TYPE_CHECKING, BinaryIO
 from trtplug.errors import FileUnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 HEADER_BYTES = 64
 
 _LONGEST_PREFIX = 1 << 20
 
-_COUNTER = re.compile(rb"(__(?:mye|i64_inst_combine_temp_))(\d+)")
+_GENERATED = (b"__mye", b"__i64_inst_combine_temp_")
 """Names that the compiler makes up, by a counter that may start elsewhere in each process."""
+
+_COUNTER = re.compile(rb"(__(?:mye|i64_inst_combine_temp_))(\d+)")
+"""They with their counter; one literal beginning makes the search three times as fast."""
+
+_BEGUN = re.compile(
+    b"|".join(
+        [re.escape(g[:n]) + rb"\Z" for g in _GENERATED for n in range(1, len(g))]
+        + [g + rb"\d*\Z" for g in _GENERATED]
+    )
+)
+"""A generated name, or the beginning of one, at the end of a piece."""
+
+_LONGEST_NAME = 64
+_CHUNK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +99,19 @@ def canonical_sha256(file: Path) -> str:
     Two builds that differ only in where such a counter started agree in it.
     """
     digest = hashlib.sha256()
-    if file.stat().st_size == 0:  # an empty file cannot be mapped
-        return digest.hexdigest()
-    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for piece in _renumbered(data):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _renumbered(data: mmap.mmap) -> Iterator[bytes]:
     seen: dict[bytes, bytes] = {}
-    last = 0
-    for match in _COUNTER.finditer(data):
-        yield data[last : match.start()]
-        yield seen.setdefault(match[0], b"%s#%d" % (match[1], len(seen)))
-        last = match.end()
-    yield data[last:]
+
+    def renumbered(match: re.Match[bytes]) -> bytes:
+        return seen.setdefault(match[0], b"%s#%d" % (match[1], len(seen)))
+
+    with file.open("rb") as stream:
+        rest = b""
+        while chunk := stream.read(_CHUNK_BYTES):
+            data = rest + chunk
+            # A name that may go on in the next chunk is left for it.
+            cut = _BEGUN.search(data, max(0, len(data) - _LONGEST_NAME))
+            end = cut.start() if cut else len(data)
+            digest.update(_COUNTER.sub(renumbered, data[:end]))
+            rest = data[end:]
+        digest.update(_COUNTER.sub(renumbered, rest))
+    return digest.hexdigest()
