@@ -53,10 +53,13 @@ def test_a_convolution_read_twice_stays_and_says_so(tmp_path):
     prove(model, tmp_path)
 
 
-def test_a_convolution_that_is_a_graph_output_keeps_its_value(tmp_path):
+@pytest.mark.parametrize("reader", ["Relu", "Identity", "BatchNormalization", "Add"])
+def test_a_convolution_that_is_a_graph_output_keeps_its_value(tmp_path, reader):
     b = Builder()
     c = b.conv("x", 4, 4)
-    model = b.model([c, b.add("Relu", c)])
+    more = ["x"] if reader == "Add" else []
+    y = b.batch_norm(c, 4) if reader == "BatchNormalization" else b.add(reader, c, *more)
+    model = b.model([c, y])
     site = only_site(model, tmp_path)
     assert (site.activation, site.output) == ("none", c)
     assert site.stop.reason is Reason.GRAPH_OUTPUT
