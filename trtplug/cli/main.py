@@ -107,6 +107,8 @@ def main_inner(arguments: Sequence[str]) -> int:
         command = context.command_path if context is not None else "trtplug"
         advice = f"`{command} --help` lists what it takes"
         raise errors.UsageError(error.format_message(), advice) from error
+    if status == errors.INTERRUPTED:  # typer's way to take Ctrl-C; no command returns it
+        raise KeyboardInterrupt
     return status if isinstance(status, int) else errors.DONE
 
 
