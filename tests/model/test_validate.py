@@ -62,6 +62,7 @@ def test_contradictions(tmp_path, builder, words):
     ("node", "words"),
     [
         (helper.make_node("Relu", ["x", "x"], ["y"], name="n"), "it has 2 inputs; 1 wanted"),
+        (helper.make_node("Add", ["x", ""], ["y"], name="n"), r"its input 1 \(B\) is left out"),
         (helper.make_node("Cast", ["x"], ["y"], name="n"), "it lacks the attribute to"),
         (helper.make_node("Relu", ["y"], ["y"], name="n"), "it waits for 'n'"),
     ],

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from trtplug.model.graph import Node
 
 
+_OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
+
+
 class Schemas:
     """The standard operators of one opset, looked up once each."""
 
@@ -45,6 +48,9 @@ class Schemas:
             if not least <= count <= most:
                 wanted = f"{least}" if least == most else f"{least} to {most}"
                 return f"it has {count} {what}; {wanted} wanted"
+        for slot, formal in enumerate(schema.inputs[: len(node.inputs)]):
+            if not node.inputs[slot] and formal.option != _OPTIONAL:
+                return f"its input {slot} ({formal.name}) is left out; it is required"
         return self._attribute_problem(node, schema)
 
     def _attribute_problem(self, node: Node, schema: onnx.defs.OpSchema) -> str | None:

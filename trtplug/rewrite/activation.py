@@ -135,6 +135,8 @@ def _evaluable(node: Node, values: dict[str, Samples], constants: Constants) -> 
 
 
 def _compute(node: Node, values: dict[str, Samples], constants: Constants) -> Samples | None:
+    if "" in node.inputs and not node.is_op("Clip"):
+        return None
     arguments: list[Any] = []
     for name in node.inputs:
         if not name:
