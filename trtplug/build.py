@@ -134,15 +134,18 @@ def _request(job: Job, target: PlannedTarget, folder: Path, source: Source) -> B
 
 
 def _ground(job: Job, source: Source) -> Ground:
+    from trtplug.model.validate import model_warnings
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
     from trtplug.report.to_html import load_page
 
     facts = gather_facts(source.model, source.ranges)
+    oddities = model_warnings(source.model)
     load_page()  # now, while there is nothing to do but wait for the builders
     return Ground(
         plan=job.plan,
         facts=facts,
+        oddities=oddities,
         prepared=source.prepared,
         islands=source.islands,
         profiles=job.profiles,

@@ -50,6 +50,8 @@ class Ground:
 
     plan: Plan
     facts: ModelFacts
+    oddities: tuple[str, ...]
+    """What is odd about the model, one sentence each."""
     prepared: Prepared
     """The model as the builder was given it."""
     islands: tuple[Island, ...]
@@ -174,7 +176,7 @@ def _inputs(
         ),
         flags=ground.plan.flags,
         environment=environment(outcome.library),
-        warnings=(*ground.prepared.repairs, *outcome.warnings, *_aslr_warning(outcome)),
+        warnings=(*ground.oddities, *ground.prepared.repairs, *outcome.warnings, *_aslr_warning(outcome)),
     )
 
 
