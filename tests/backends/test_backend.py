@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange, parse_line
+from trtplug.backends.backend import (
+    LINE_BLOCK,
+    BuildOptions,
+    BuildRequest,
+    EarlyParse,
+    InputRange,
+    parse_line,
+)
 
 TEXT = st.text(max_size=20)
 SIZES = st.lists(st.integers(0, 2**31 - 1), max_size=4).map(tuple)
@@ -47,3 +54,11 @@ def test_each_option_is_a_flag_and_each_value_another_text():
         ("weight_streaming", True),
     ):
         assert BuildOptions(**{name: value}).as_flags()[name] != flags[name]
+
+
+def test_length_of_a_line_does_not_tell_the_length_of_paths():
+    def line(folder: str) -> str:
+        return EarlyParse(model=f"{folder}/m.onnx", folder=folder).to_json() + "\n"
+
+    assert {len(line("/" + "f" * n)) for n in range(1, 1000)} == {LINE_BLOCK}
+    assert len(line("/" + "f" * 5000)) % LINE_BLOCK == 0
