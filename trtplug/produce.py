@@ -176,7 +176,12 @@ def _inputs(
         ),
         flags=ground.plan.flags,
         environment=environment(outcome.library),
-        warnings=(*ground.oddities, *ground.prepared.repairs, *outcome.warnings, *_aslr_warning(outcome)),
+        warnings=(
+            *ground.oddities,
+            *ground.prepared.repairs,
+            *outcome.warnings,
+            *_aslr_warning(outcome),
+        ),
     )
 
 

@@ -21,9 +21,9 @@ from trtplug.cli.progress import (
     make_listener,
 )
 from trtplug.engine.manifest import Agreement
-from trtplug.result import Result
 from trtplug.errors import BuildTimeoutError
 from trtplug.plan.plan import PlannedTarget
+from trtplug.result import Result
 
 if TYPE_CHECKING:
     from pathlib import Path
