@@ -1,0 +1,120 @@
+"""The main job: refused before it starts, told as it goes, closed whatever happens."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backends.double import DoubleBackend
+from tests.cli_runner import children_of
+from tests.models import conv_relu, save
+from trtplug.backends import find
+from trtplug.backends.null import NullBackend
+from trtplug.engine.manifest import read_manifest
+from trtplug.errors import OutputInTheWayError, ShapeError, TrtplugError
+from trtplug.pipeline import BuildCommand, plan_build, run_build
+from trtplug.settings import Settings
+
+if TYPE_CHECKING:
+    from trtplug.backends.backend import Event
+    from trtplug.plan.plan import Plan
+    from trtplug.result import Result
+
+
+class Notes:
+    """A listener that writes down what it hears, and may raise at one of it."""
+
+    def __init__(self, raise_at: str = "", error: type[BaseException] = KeyboardInterrupt) -> None:
+        self.heard: list[str] = []
+        self._raise_at, self._error = raise_at, error
+
+    def planned(self, plan: Plan) -> None:
+        self._note("planned")
+
+    def event(self, target: str, event: Event) -> None:
+        self._note(str(event["event"]))
+
+    def ended(self, result: Result) -> None:
+        self._note(f"ended {result.target.sm}")
+
+    def _note(self, text: str) -> None:
+        self.heard.append(text)
+        if self._raise_at and text.startswith(self._raise_at):
+            raise self._error
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(find, "BACKENDS", (DoubleBackend(), NullBackend()))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def command(action: str = "build", **fields: object) -> BuildCommand:
+    model = save(conv_relu(), Path(f"{action}.onnx"))
+    wanted = {"model": model, "targets": ("sm_89", "sm_90", "sm_86"), "shapes": (), "jobs": 2}
+    return BuildCommand(**{**wanted, "out": Path("out"), **fields})
+
+
+def settings(here: Path) -> Settings:
+    return Settings(store=here.parent / "store", profiles=None)
+
+
+def test_manifest_is_in_the_order_asked_however_the_builds_end(here: Path):
+    notes = Notes()
+    manifest = run_build(command(), settings(here), notes).manifest
+    assert manifest == read_manifest(here / "out")
+    assert [t.sm for t in manifest.targets] == ["sm_89", "sm_86"]
+    assert [f.target for f in manifest.failures] == ["rtx-1.7:sm_90"]
+    assert notes.heard[:2] == ["planned", "ended sm_90"]
+    assert {"ended sm_89", "ended sm_86"} <= set(notes.heard)
+
+
+@pytest.mark.parametrize("moment", ["planned", "ended sm_90", "phase", "ended sm_8"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_nothing_is_left_when_it_is_stopped(here: Path, moment: str, error: type[BaseException]):
+    with pytest.raises(error):
+        run_build(command("build"), settings(here), Notes(moment, error))
+    assert children_of(os.getpid()) == []
+    assert [p.name for p in here.iterdir()] == ["build.onnx"]
+
+
+def test_stop_while_builders_hang_leaves_nothing(here: Path):
+    with pytest.raises(KeyboardInterrupt):
+        run_build(command("hang"), settings(here), Notes("phase"))
+    assert children_of(os.getpid()) == []
+    assert [p.name for p in here.iterdir()] == ["hang.onnx"]
+
+
+def test_what_is_in_the_way_is_refused_before_the_model_is_read(here: Path):
+    (here / "out").write_text("mine")
+    notes = Notes()
+    wanted = command(model=Path("nowhere.onnx"))
+    with pytest.raises(OutputInTheWayError):
+        run_build(wanted, settings(here), notes)
+    assert notes.heard == []
+
+
+def test_error_of_the_model_holds_for_all_targets_and_leaves_nothing(here: Path):
+    save(conv_relu(shape=("N", 3, "H", "W")), here / "dynamic.onnx")
+    with pytest.raises(ShapeError):
+        run_build(command(model=Path("dynamic.onnx")), settings(here), Notes())
+    assert sorted(p.name for p in here.iterdir()) == ["build.onnx", "dynamic.onnx"]
+
+
+def test_planning_writes_nothing_and_starts_nothing(here: Path):
+    planned = plan_build(command(), settings(here))
+    assert [t.supported for t in planned.plan.targets] == [True, False, True]
+    assert children_of(os.getpid()) == []
+    assert not settings(here).store.exists()
+    assert [p.name for p in here.iterdir()] == ["build.onnx"]
+
+
+def test_unknown_backend_or_model_is_refused_in_planning(here: Path):
+    for fields in ({"backend": "tvm"}, {"model": Path("nowhere.onnx")}, {"targets": ("rtx1",)}):
+        with pytest.raises(TrtplugError):
+            plan_build(command(**fields), settings(here))
