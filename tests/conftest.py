@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,15 @@ _FOREIGN = (
     "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heard_signals() -> None:
+    """A job in the background or under nohup ignores signals, and would hand that on to trtplug."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
