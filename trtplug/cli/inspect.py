@@ -57,7 +57,7 @@ def _verify(folder: Path, format: Format) -> int:
 def _verdict(folder: Path, result: BundleCheck, format: Format) -> str:
     import json
 
-    from trtplug.cli.table import printable
+    from trtplug.report.names import printable
 
     if format is Format.JSON:
         document = {

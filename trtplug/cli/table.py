@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.cli.options import Format
+from trtplug.report.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +22,6 @@ def render_rows(rows: Sequence[tuple[str, str]], format: Format) -> str:
         return "| | |\n|---|---|\n" + "".join(f"| {n} | {v} |\n" for n, v in cells)
     width = max((len(name) for name, _ in shown), default=0)
     return "".join(f"{name.ljust(width)}  {value}".rstrip() + "\n" for name, value in shown)
-
-
-def printable(text: str) -> str:
-    """Text with its control characters shown as escapes, so that no name can steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _escape(text: str) -> str:

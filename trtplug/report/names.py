@@ -16,9 +16,14 @@ def visible(name: str) -> str:
 
     A line break becomes `\n`, a right-to-left override `\u202e`; an empty name becomes `(no name)`.
     """
-    if name.isprintable():
-        return name or NO_NAME
-    return "".join(c if c.isprintable() else _escape(c) for c in name)
+    return printable(name) or NO_NAME
+
+
+def printable(text: str) -> str:
+    """The text with its control characters as escapes, so that none can steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def _escape(character: str) -> str:
