@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(
-    r"(?P<newline>\n)|(?P<space>[ \t\r]+)|(?P<string>\"[^\"\n]*\")"
-    r"|(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})"
-    r"|(?P<number>-?(?:0[xX][0-9a-fA-F]+|\d+\.\d+|\d+)U?)"
-    r"|(?P<word>[.%$_a-zA-Z][\w.$]*(?:::[\w.]+)*)|(?P<mark>[\[\]{}()<>,;:@!|+=])"
+    r"[ \t\r]*(?:(\n|\"[^\"\n]*\"|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}"
+    r"|-?(?:0[xX][0-9a-fA-F]+|\d+\.\d+|\d+)U?"
+    r"|[.%$_a-zA-Z][\w.$]*(?:::[\w.]+)*|[\[\]{}()<>,;:@!|+=])|(.))"
 )
+_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
+_FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}")
+_WORD = re.compile(r"[.%$_a-zA-Z]")
 _WIDTHS = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b128": 128} | {
     f"{kind}{bits}": bits for kind in "busf" for bits in (16, 32, 64)
 }
@@ -45,13 +47,6 @@ _LIMITS = {
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".maxnctapersm", ".noreturn",
     ".explicitcluster", ".reqnctapercluster", ".maxclusterrank",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    kind: str
-    line: int
 
 
 def parse_module(text: str) -> Module:
@@ -67,19 +62,20 @@ def _blank(match: re.Match[str]) -> str:
     return "\n" * match.group().count("\n") or " "
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    line, at = 1, 0
-    text = _COMMENT.sub(_blank, text)
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise PtxError(f"cannot read {text[at : at + 20]!r}", line)
-        kind = match.lastgroup or ""
-        if kind == "newline":
+def _tokens(text: str) -> tuple[list[str], list[int]]:
+    """Words and marks, and the line of each; an empty one at the end."""
+    words: list[str] = []
+    lines: list[int] = []
+    line = 1
+    for word, odd in _TOKEN.findall(_COMMENT.sub(_blank, text)):
+        if word == "\n":
             line += 1
-        elif kind != "space":
-            yield _Token(match.group(), kind, line)
-        at = match.end()
+        elif odd:
+            raise PtxError(f"cannot read {odd!r}", line)
+        elif word:
+            words.append(word)
+            lines.append(line)
+    return [*words, ""], [*lines, line]
 
 
 def _without_ignored_lines(text: str) -> str:
@@ -115,28 +111,32 @@ class _Body:
 class _Parser:
     def __init__(self, text: str) -> None:
         self.lines = tuple(text.split("\n"))
-        self.tokens = [*_tokens(_without_ignored_lines(text)), _Token("", "end", len(self.lines))]
+        self.words, self.line_of = _tokens(_without_ignored_lines(text))
         self.at = 0
 
     # -- tokens
 
     @property
     def peek(self) -> str:
-        return self.tokens[self.at].text
+        return self.words[self.at]
 
     @property
     def line(self) -> int:
-        return self.tokens[self.at].line
+        return self.line_of[self.at]
 
-    def next(self) -> _Token:
-        token = self.tokens[self.at]
-        if token.kind == "end":
-            raise PtxError("the text ends in the middle of a statement", token.line)
+    def next(self) -> str:
+        word = self.words[self.at]
+        if not word:
+            raise PtxError("the text ends in the middle of a statement", self.line)
         self.at += 1
-        return token
+        return word
+
+    def error(self, problem: str) -> PtxError:
+        """An error at the word just taken."""
+        return PtxError(problem, self.line_of[max(self.at - 1, 0)])
 
     def accept(self, text: str) -> bool:
-        if self.peek != text:
+        if self.words[self.at] != text:
             return False
         self.at += 1
         return True
@@ -146,14 +146,14 @@ class _Parser:
             raise PtxError(f"wanted {text!r}, got {self.peek!r}", self.line)
 
     def skip_past(self, text: str) -> None:
-        while self.next().text != text:
+        while self.next() != text:
             pass
 
     def integer(self) -> int:
-        token = self.next()
-        if token.kind != "number" or "." in token.text:
-            raise PtxError(f"wanted a whole number, got {token.text!r}", token.line)
-        return _integer(token.text)
+        word = self.next()
+        if not _NUMBER.fullmatch(word):
+            raise self.error(f"wanted a whole number, got {word!r}")
+        return _integer(word)
 
     # -- module scope
 
@@ -161,23 +161,23 @@ class _Parser:
         version = target = ""
         variables: list[Variable] = []
         kernels: dict[str, Kernel] = {}
-        while self.tokens[self.at].kind != "end":
+        while self.peek:
             word = self.next()
-            if word.text == ".version":
-                version = self.next().text
-            elif word.text == ".target":
-                target = self.next().text
-            elif word.text == ".address_size":
+            if word == ".version":
+                version = self.next()
+            elif word == ".target":
+                target = self.next()
+            elif word == ".address_size":
                 self.integer()
-            elif word.text in _LINKAGE:
+            elif word in _LINKAGE:
                 continue
-            elif word.text == ".entry":
+            elif word == ".entry":
                 kernel = self.kernel()
                 kernels[kernel.name] = kernel
-            elif word.text in (".global", ".const", ".shared"):
-                variables.append(self.variable(word.text[1:]))
+            elif word in (".global", ".const", ".shared"):
+                variables.append(self.variable(word[1:]))
             else:
-                raise PtxError(f"cannot take {word.text!r} at module scope", word.line)
+                raise self.error(f"cannot take {word!r} at module scope")
         return Module(
             version=version,
             target=target,
@@ -190,13 +190,13 @@ class _Parser:
         align, element = 1, 0
         while self.peek.startswith("."):
             word = self.next()
-            if word.text == ".align":
+            if word == ".align":
                 align = self.integer()
-            elif word.text[1:] in _WIDTHS:
-                element = _WIDTHS[word.text[1:]] // 8
-            elif word.text not in (".attribute", ".managed"):
-                raise PtxError(f"cannot take {word.text!r} in a declaration", word.line)
-        name, size = self.next().text, element
+            elif word[1:] in _WIDTHS:
+                element = _WIDTHS[word[1:]] // 8
+            elif word not in (".attribute", ".managed"):
+                raise self.error(f"cannot take {word!r} in a declaration")
+        name, size = self.next(), element
         if self.accept("["):
             size = 0 if self.peek == "]" else element * self.integer()
             self.expect("]")
@@ -210,10 +210,13 @@ class _Parser:
         many = self.accept("{")
         out = bytearray()
         while True:
-            token = self.next()
-            if token.kind not in ("number", "float"):
-                raise PtxError(f"cannot take the initial value {token.text!r}", token.line)
-            value = int(token.text[2:], 16) if token.kind == "float" else _integer(token.text)
+            word = self.next()
+            if _FLOAT.fullmatch(word):
+                value = int(word[2:], 16)
+            elif _NUMBER.fullmatch(word):
+                value = _integer(word)
+            else:
+                raise self.error(f"cannot take the initial value {word!r}")
             out += (value % (1 << 8 * element)).to_bytes(element, "little")
             if not self.accept(","):
                 break
@@ -224,7 +227,7 @@ class _Parser:
     # -- kernels
 
     def kernel(self) -> Kernel:
-        name = self.next().text
+        name = self.next()
         parameters: list[Parameter] = []
         if self.accept("("):
             while not self.accept(")"):
@@ -232,7 +235,7 @@ class _Parser:
                 self.accept(",")
         while self.peek in _LIMITS:
             self.next()
-            while self.tokens[self.at].kind == "number" or self.peek == ",":
+            while self.peek == "," or _NUMBER.fullmatch(self.peek):
                 self.next()
         self.expect("{")
         body = _Body()
@@ -250,13 +253,13 @@ class _Parser:
         size = 0
         while self.peek.startswith("."):
             word = self.next()
-            if word.text[1:] in _WIDTHS:
-                size = _WIDTHS[word.text[1:]] // 8
-            elif word.text == ".align":
+            if word[1:] in _WIDTHS:
+                size = _WIDTHS[word[1:]] // 8
+            elif word == ".align":
                 self.integer()
-            elif word.text not in (".ptr", ".global", ".const", ".shared", ".local"):
-                raise PtxError(f"cannot take {word.text!r} in a parameter", word.line)
-        name = self.next().text
+            elif word not in (".ptr", ".global", ".const", ".shared", ".local"):
+                raise self.error(f"cannot take {word!r} in a parameter")
+        name = self.next()
         if self.accept("["):
             size *= self.integer()
             self.expect("]")
@@ -274,30 +277,30 @@ class _Parser:
                 continue
             elif self.peek.startswith("."):
                 self.directive(body)
-            elif self.tokens[self.at + 1].text == ":":
-                body.body.append(Label(name=body.declare(self.next().text)))
+            elif self.words[self.at + 1] == ":":
+                body.body.append(Label(name=body.declare(self.next())))
                 self.next()
             else:
                 body.body.append(self.instruction(body))
 
     def directive(self, body: _Body) -> None:
         word = self.next()
-        if word.text == ".reg":
+        if word == ".reg":
             self.registers(body)
-        elif word.text in (".shared", ".local", ".const", ".global"):
-            body.variables.append(self.variable(word.text[1:]))
-        elif word.text == ".pragma":
+        elif word in (".shared", ".local", ".const", ".global"):
+            body.variables.append(self.variable(word[1:]))
+        elif word == ".pragma":
             self.skip_past(";")
         else:
-            raise PtxError(f"cannot take {word.text!r} in a kernel", word.line)
+            raise self.error(f"cannot take {word!r} in a kernel")
 
     def registers(self, body: _Body) -> None:
         word = self.next()
-        width = _WIDTHS.get(word.text[1:])
+        width = _WIDTHS.get(word[1:])
         if width is None:
-            raise PtxError(f"cannot take a register of type {word.text!r}", word.line)
+            raise self.error(f"cannot take a register of type {word!r}")
         while True:
-            name = self.next().text
+            name = self.next()
             if self.accept("<"):
                 self.integer()
                 self.expect(">")
@@ -314,8 +317,8 @@ class _Parser:
         predicate = None
         if self.accept("@"):
             negated = self.accept("!")
-            predicate = Name(text=body.rename(self.next().text), negated=negated)
-        op, *parts = self.next().text.split(".")
+            predicate = Name(text=body.rename(self.next()), negated=negated)
+        op, *parts = self.next().split(".")
         operands: list[Operand] = []
         while not self.accept(";"):
             operands.append(self.operand(body))
@@ -342,19 +345,18 @@ class _Parser:
 
     def simple(self, body: _Body) -> Operand:
         negated = self.accept("!")
-        token = self.next()
-        if token.kind == "number" and "." not in token.text:
-            return Immediate(value=_integer(token.text))
-        if token.kind == "float":
-            bits = 32 if token.text[1] in "fF" else 64
-            return Immediate(value=int(token.text[2:], 16), float_bits=bits)
-        if token.kind != "word":
-            raise PtxError(f"cannot take the operand {token.text!r}", token.line)
-        return Name(text=body.rename(token.text), negated=negated)
+        word = self.next()
+        if _WORD.match(word):
+            return Name(text=body.rename(word), negated=negated)
+        if _FLOAT.fullmatch(word):
+            return Immediate(value=int(word[2:], 16), float_bits=32 if word[1] in "fF" else 64)
+        if _NUMBER.fullmatch(word):
+            return Immediate(value=_integer(word))
+        raise self.error(f"cannot take the operand {word!r}")
 
     def address(self, body: _Body) -> Address:
         first, offset = self.simple(body), 0
-        if self.accept("+") or self.tokens[self.at].kind == "number":
+        if self.accept("+") or _NUMBER.fullmatch(self.peek):
             offset = self.integer()
         self.expect("]")
         if isinstance(first, Immediate):
