@@ -51,13 +51,14 @@ class Depthwise {
     const int line = place / bundles;  // image * rows + row
     const int row = line % at.rows;
     const int image = line / at.rows;
+    const float4* biases = reinterpret_cast<const float4*>(bias) + vector * 2;
+    const float4 low = __ldg(biases);
+    const float4 high = __ldg(biases + 1);
+    const Chunk start{{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
     Chunk sums[kAcross];
 #pragma unroll
     for (int o = 0; o < kAcross; ++o) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        sums[o].lanes[i] = __ldg(bias + vector * 8 + i);
-      }
+      sums[o] = start;
     }
     const int left = column * Site::kStrideW - Site::kPadLeft;
     const long long above = static_cast<long long>(image) * at.height;

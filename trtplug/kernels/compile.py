@@ -17,6 +17,7 @@ from trtplug.kernels.sass import MainLoop, find_main_loop
 from trtplug.kernels.tools import disassemble, find_tool
 from trtplug.kernels.usage import Usage, read_usage
 from trtplug.store import key_of
+from trtplug.target import Sm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from trtplug.kernels.source import KernelSource
     from trtplug.store import Store
-    from trtplug.target import Sm
 
 FORMAT = 1
 """Raised when what is kept of a kernel changes; part of its key."""

@@ -34,9 +34,66 @@ TARGET_VERSIONS: dict[int, Version] = {
 """SM -> the first PTX version with that target."""
 
 _BASE = frozenset(
-    "abs add addc and bfe bfi bra brkpt clz cnot copysign cos cvta div ex2 exit fma isspacep ld lg2 "
-    "mad madc max min mov mul neg not or popc prmt rcp rem ret rsqrt sad selp set setp shf shl shr "
-    "sin slct sqrt st sub subc testp trap vote xor call membar bfind brev fns lop3".split()
+    [
+        "abs",
+        "add",
+        "addc",
+        "and",
+        "bfe",
+        "bfi",
+        "bra",
+        "brkpt",
+        "clz",
+        "cnot",
+        "copysign",
+        "cos",
+        "cvta",
+        "div",
+        "ex2",
+        "exit",
+        "fma",
+        "isspacep",
+        "ld",
+        "lg2",
+        "mad",
+        "madc",
+        "max",
+        "min",
+        "mov",
+        "mul",
+        "neg",
+        "not",
+        "or",
+        "popc",
+        "prmt",
+        "rcp",
+        "rem",
+        "ret",
+        "rsqrt",
+        "sad",
+        "selp",
+        "set",
+        "setp",
+        "shf",
+        "shl",
+        "shr",
+        "sin",
+        "slct",
+        "sqrt",
+        "st",
+        "sub",
+        "subc",
+        "testp",
+        "trap",
+        "vote",
+        "xor",
+        "call",
+        "membar",
+        "bfind",
+        "brev",
+        "fns",
+        "lop3",
+    ]
 )
 """Instructions of PTX 6.0 and before in all the forms that compilers write for our kernels."""
 
@@ -97,9 +154,7 @@ def lower_version(ptx: str) -> Lowered:
         needed = max(needed, wanted)
     lowest = min(needed, written)
     text = _VERSION.sub(f".version {lowest[0]}.{lowest[1]}", ptx, count=1)
-    return Lowered(
-        text=text, version=_spelt(lowest), written=_spelt(written), kept_for=kept_for
-    )
+    return Lowered(text=text, version=_spelt(lowest), written=_spelt(written), kept_for=kept_for)
 
 
 def drop_unread_variables(ptx: str) -> str:

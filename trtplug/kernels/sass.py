@@ -152,7 +152,7 @@ def _followers(
 ) -> tuple[int, ...]:
     last = part[-1] if part else None
     found = []
-    if last is not None and _is_branch(last) and last.target in starts:
+    if last is not None and _is_branch(last) and last.target and last.target in starts:
         found.append(starts[last.target])
     # What is called may come back.
     ends = (

@@ -10,6 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from trtplug.kernels.source import KernelSource, assemble
+from trtplug.kernels.usage import LIMITS
 from trtplug.tactics.problem import DYNAMIC_AXES, Problem
 from trtplug.tactics.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem, Tactic, Tile
 
@@ -131,10 +132,7 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     numbers = "".join(f"int {name}, " for name in problem.dynamic)
     sizes = dict(zip(DYNAMIC_AXES, (problem.x.opt[p] for p in (0, 2, 3)), strict=True))
     extents = ", ".join(n if n in problem.dynamic else str(sizes[n]) for n in DYNAMIC_AXES)
-    if not problem.has_residual:
-        body = f"  const {element}* residual = nullptr;\n"
-    else:
-        body = ""
+    body = "" if problem.has_residual else f"  const {element}* residual = nullptr;\n"
     return (
         f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, sm)}) {KERNEL}(\n'
         f"    const Site::Input* x, const {element}* weights, const float* bias, {residual}"
@@ -149,9 +147,12 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
 def _bounds(tactic: Tactic, sm: Sm) -> str:
     match tactic:
         case Gemm() | Stem():
-            # Through registers a tile takes more of them, and its shared memory allows no more.
-            most = tactic.blocks if sm.number >= FIRST_ASYNC_SM else 3
-            return f"{tactic.tile.threads}, {min(tactic.blocks, most)}"
+            if sm.number >= FIRST_ASYNC_SM:
+                return f"{tactic.tile.threads}, {tactic.blocks}"
+            # Operands on their way take registers here; no more blocks than shared memory allows.
+            tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
+            fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
+            return f"{tile.threads}, {min(tactic.blocks, fit)}"
         case Depthwise():
             # Without a second figure ptxas spills at 56 registers, for more blocks than are there.
             return f"{tactic.threads}, 4"

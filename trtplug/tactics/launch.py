@@ -31,6 +31,7 @@ def launch_of(tactic: Tactic, problem: Problem, sizes: Sequence[Any]) -> Launch:
     rows, columns = (_slide(sizes[2 + axis], axis, problem) for axis in (0, 1))
     pixels = sizes[0] * rows * columns
     block = (threads_of(tactic), 1, 1)
+    grid: tuple[Any, Any, Any]
     match tactic:
         case Gemm() | Stem():
             tile = tactic.tile

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-BITS = {"float": np.dtype(np.uint32), "float16": np.dtype(np.uint16), "bfloat16": np.dtype("u2")}
+BITS: dict[str, np.dtype[Any]] = {
+    "float": np.dtype(np.uint32),
+    "float16": np.dtype(np.uint16),
+    "bfloat16": np.dtype(np.uint16),
+}
 """Type -> unsigned integers of its size."""
 
 NAN_BITS = {"float": 0x7FC00000, "float16": 0x7E00, "bfloat16": 0x7FC0}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.ops.cbr import output_shape
+from trtplug.ops.cbr import CbrAttributes, output_shape
+from trtplug.tensor import ShapeRange
 
 if TYPE_CHECKING:
-    from trtplug.ops.cbr import CbrAttributes
-    from trtplug.tensor import ShapeRange, Sizes
+    from trtplug.tensor import Sizes
 
 DYNAMIC_AXES = ("batch", "height", "width")
 """Axes that a kernel may take as arguments, in the order of the arguments."""

@@ -57,11 +57,16 @@ class Exclusion(str, Enum):
     DTYPE = ("dtype", "The tactic does not compute in this type.")
     SM_DTYPE = ("sm_dtype", "The SM has no arithmetic for this type; BF16 begins with sm_80.")
     SHARED_MEMORY = ("shared_memory", "A block takes more shared memory than it may.")
+    STAGES = ("stages", "Through registers, on sm_75, tiles have two stages whatever the tactic: "
+              "the first tactic with the tile stands for all.")  # fmt: skip
     POINTWISE = ("pointwise", "A 1x1 kernel without padding: the pointwise tactics are the same "
                  "without tests of the borders.")  # fmt: skip
     NOT_POINTWISE = ("not_pointwise", "The kernel is not 1x1, or the input is padded.")
     NOT_DEPTHWISE = ("not_depthwise", "Not every channel has one filter of its own.")
-    DEPTHWISE = ("depthwise", "Every channel has a filter of its own: no sum over channels to tile.")
+    DEPTHWISE = (
+        "depthwise",
+        "Every channel has a filter of its own: no sum over channels to tile.",
+    )
     GROUP_ALIGNMENT = ("group_alignment", "A group's channels, in or out, are no multiple of 8.")
     GROUPED = ("grouped", "The tactic takes one group only.")
     KERNEL_SIZE = ("kernel_size", "The kernel has more taps than the tactic's masks hold.")
@@ -114,9 +119,7 @@ def shared_bytes_of(tactic: Tactic, sm: Sm) -> int:
             return 0
 
 
-def _reasons(
-    tactic: Tactic, problem: Problem, sm: Sm, shared_bytes: int
-) -> Iterator[Exclusion]:
+def _reasons(tactic: Tactic, problem: Problem, sm: Sm, shared_bytes: int) -> Iterator[Exclusion]:
     if sm.number not in LIMITS:
         yield Exclusion.SM
         return
@@ -125,9 +128,25 @@ def _reasons(
     if problem.dtype == "bfloat16" and sm.number < FIRST_ASYNC_SM:
         yield Exclusion.SM_DTYPE
     yield from _shape_reasons(tactic, problem)
+    if is_repeated(tactic, sm):
+        yield Exclusion.STAGES
     if shared_bytes_of(tactic, sm) > min(shared_bytes, STATIC_SHARED_BYTES):
         yield Exclusion.SHARED_MEMORY
     yield from _size_reasons(tactic, problem)
+
+
+def is_repeated(tactic: Tactic, sm: Sm) -> bool:
+    """Whether an earlier tactic gives the same kernel on this SM."""
+    if not isinstance(tactic, Gemm):
+        return False
+    tile = tactic.tile_for(sm.number)
+    return any(
+        isinstance(other, Gemm)
+        and other.number < tactic.number
+        and other.pointwise == tactic.pointwise
+        and other.tile_for(sm.number) == tile
+        for other in TACTICS
+    )
 
 
 def _computes_in(tactic: Tactic, dtype: str) -> bool:
