@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from trtplug.emulator.parse import parse_module
-from trtplug.emulator.ptx import Module
+
+if TYPE_CHECKING:
+    from trtplug.emulator.ptx import Module
 
 
 @functools.cache

@@ -9,14 +9,10 @@ the ideal is the distinct bytes asked for, divided by 32.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trtplug.emulator.values import WARP, Array
-
-if TYPE_CHECKING:
-    from collections import Counter
 
 BANKS = 32
 SECTOR_BYTES = 32
@@ -142,8 +138,3 @@ def _firsts(units: Array) -> Array:
     new = np.ones(ordered.shape, bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     return new & (ordered >= 0)
-
-
-def summed(counts: Counter[str]) -> dict[str, int]:
-    """Most frequent first."""
-    return dict(counts.most_common())

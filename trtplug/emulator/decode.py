@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtplug.emulator import access, floating, integer, moves, tensor_core, warp
+from trtplug.emulator import (
+    atomics,
+    bits,
+    compare,
+    floating,
+    integer,
+    load_store,
+    moves,
+    tensor_core,
+    warp,
+)
 from trtplug.emulator.blocks import Block, names, read, split_blocks, written
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.machine import Machine, Step
@@ -28,11 +38,14 @@ _INTEGER_BOTH: dict[str, Builder] = {
 }  # fmt: skip
 
 _BUILDERS: dict[str, Builder] = {
-    **floating.BUILDERS,
     **integer.BUILDERS,
+    **bits.BUILDERS,
+    **floating.BUILDERS,
     **moves.BUILDERS,
+    **compare.BUILDERS,
     **warp.BUILDERS,
-    **access.BUILDERS,
+    **load_store.BUILDERS,
+    **atomics.BUILDERS,
     "ldmatrix": tensor_core.load_matrix,
 }
 
@@ -74,7 +87,7 @@ def decode(kernel: Kernel, symbols: dict[str, int]) -> Program:
     Raises:
         PtxError: an instruction the emulator does not know.
     """
-    parameters = {p.name: 8 * p.bytes for p in kernel.parameters}
+    parameters = {p.name: 8 * p.size for p in kernel.parameters}
     layout = Layout(kernel.registers | parameters, symbols)
     blocks = split_blocks(kernel)
     codes = tuple(_code(block, layout) for block in blocks)

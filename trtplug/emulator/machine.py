@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trtplug.emulator.async_copy import Copies
 from trtplug.emulator.checks import Findings
 from trtplug.emulator.counters import Tally
-from trtplug.emulator.memory import GlobalMemory, RowMemory
+from trtplug.emulator.global_memory import GlobalMemory
 from trtplug.emulator.races import RaceLog
+from trtplug.emulator.row_memory import RowMemory
 from trtplug.emulator.values import WARP, Array
 
 

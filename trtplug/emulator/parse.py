@@ -6,9 +6,7 @@ directives, which change nothing that runs.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from trtplug.emulator.ptx import (
     Address,
@@ -23,26 +21,14 @@ from trtplug.emulator.ptx import (
     Variable,
     Vector,
 )
+from trtplug.emulator.tokens import FLOAT, NUMBER, WORD, Cursor, integer_of
 from trtplug.errors import PtxError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_TOKEN = re.compile(
-    r"[ \t\r]*(?:(\n|\"[^\"\n]*\"|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}"
-    r"|-?(?:0[xX][0-9a-fA-F]+|\d+\.\d+|\d+)U?"
-    r"|[.%$_a-zA-Z][\w.$]*(?:::[\w.]+)*|[\[\]{}()<>,;:@!|+=])|(.))"
-)
-_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
-_FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}")
-_WORD = re.compile(r"[.%$_a-zA-Z]")
 _WIDTHS = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b128": 128} | {
     f"{kind}{bits}": bits for kind in "busf" for bits in (16, 32, 64)
 }
 _WIDTHS |= {"bf16": 16, "f16x2": 32, "bf16x2": 32}
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
-_IGNORED_LINES = (".loc", ".file")
 _LIMITS = {
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".maxnctapersm", ".noreturn",
     ".explicitcluster", ".reqnctapercluster", ".maxclusterrank",
@@ -56,32 +42,6 @@ def parse_module(text: str) -> Module:
         PtxError: something not understood, with its line.
     """
     return _Parser(text).module()
-
-
-def _blank(match: re.Match[str]) -> str:
-    return "\n" * match.group().count("\n") or " "
-
-
-def _tokens(text: str) -> tuple[list[str], list[int]]:
-    """Words and marks, and the line of each; an empty one at the end."""
-    words: list[str] = []
-    lines: list[int] = []
-    line = 1
-    for word, odd in _TOKEN.findall(_COMMENT.sub(_blank, text)):
-        if word == "\n":
-            line += 1
-        elif odd:
-            raise PtxError(f"cannot read {odd!r}", line)
-        elif word:
-            words.append(word)
-            lines.append(line)
-    return [*words, ""], [*lines, line]
-
-
-def _without_ignored_lines(text: str) -> str:
-    """Debugging directives end with their line, not with `;`."""
-    lines = text.split("\n")
-    return "\n".join("" if x.lstrip().startswith(_IGNORED_LINES) else x for x in lines)
 
 
 @dataclass(slots=True)
@@ -108,52 +68,8 @@ class _Body:
         return self.scopes[-1][name]
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.lines = tuple(text.split("\n"))
-        self.words, self.line_of = _tokens(_without_ignored_lines(text))
-        self.at = 0
-
-    # -- tokens
-
-    @property
-    def peek(self) -> str:
-        return self.words[self.at]
-
-    @property
-    def line(self) -> int:
-        return self.line_of[self.at]
-
-    def next(self) -> str:
-        word = self.words[self.at]
-        if not word:
-            raise PtxError("the text ends in the middle of a statement", self.line)
-        self.at += 1
-        return word
-
-    def error(self, problem: str) -> PtxError:
-        """An error at the word just taken."""
-        return PtxError(problem, self.line_of[max(self.at - 1, 0)])
-
-    def accept(self, text: str) -> bool:
-        if self.words[self.at] != text:
-            return False
-        self.at += 1
-        return True
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise PtxError(f"wanted {text!r}, got {self.peek!r}", self.line)
-
-    def skip_past(self, text: str) -> None:
-        while self.next() != text:
-            pass
-
-    def integer(self) -> int:
-        word = self.next()
-        if not _NUMBER.fullmatch(word):
-            raise self.error(f"wanted a whole number, got {word!r}")
-        return _integer(word)
+class _Parser(Cursor):
+    """Reads statements; its place is the cursor's."""
 
     # -- module scope
 
@@ -203,7 +119,7 @@ class _Parser:
         initial = self.initial(element) if self.accept("=") else b""
         self.expect(";")
         return Variable(
-            name=name, space=space, align=max(align, element), bytes=size or None, initial=initial
+            name=name, space=space, align=max(align, element), size=size or None, initial=initial
         )
 
     def initial(self, element: int) -> bytes:
@@ -211,10 +127,10 @@ class _Parser:
         out = bytearray()
         while True:
             word = self.next()
-            if _FLOAT.fullmatch(word):
+            if FLOAT.fullmatch(word):
                 value = int(word[2:], 16)
-            elif _NUMBER.fullmatch(word):
-                value = _integer(word)
+            elif NUMBER.fullmatch(word):
+                value = integer_of(word)
             else:
                 raise self.error(f"cannot take the initial value {word!r}")
             out += (value % (1 << 8 * element)).to_bytes(element, "little")
@@ -235,7 +151,7 @@ class _Parser:
                 self.accept(",")
         while self.peek in _LIMITS:
             self.next()
-            while self.peek == "," or _NUMBER.fullmatch(self.peek):
+            while self.peek == "," or NUMBER.fullmatch(self.peek):
                 self.next()
         self.expect("{")
         body = _Body()
@@ -263,7 +179,7 @@ class _Parser:
         if self.accept("["):
             size *= self.integer()
             self.expect("]")
-        return Parameter(name=name, bytes=size)
+        return Parameter(name=name, size=size)
 
     def block(self, body: _Body) -> None:
         """Statements up to the brace that closes this one."""
@@ -346,17 +262,17 @@ class _Parser:
     def simple(self, body: _Body) -> Operand:
         negated = self.accept("!")
         word = self.next()
-        if _WORD.match(word):
+        if WORD.match(word):
             return Name(text=body.rename(word), negated=negated)
-        if _FLOAT.fullmatch(word):
+        if FLOAT.fullmatch(word):
             return Immediate(value=int(word[2:], 16), float_bits=32 if word[1] in "fF" else 64)
-        if _NUMBER.fullmatch(word):
-            return Immediate(value=_integer(word))
+        if NUMBER.fullmatch(word):
+            return Immediate(value=integer_of(word))
         raise self.error(f"cannot take the operand {word!r}")
 
     def address(self, body: _Body) -> Address:
         first, offset = self.simple(body), 0
-        if self.accept("+") or _NUMBER.fullmatch(self.peek):
+        if self.accept("+") or NUMBER.fullmatch(self.peek):
             offset = self.integer()
         self.expect("]")
         if isinstance(first, Immediate):
@@ -364,13 +280,3 @@ class _Parser:
         if not isinstance(first, Name):
             raise PtxError("an address must be a register or a symbol", self.line)
         return Address(base=first, offset=offset)
-
-
-def _integer(text: str) -> int:
-    text = text.rstrip("U")
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("-")
-    if digits[:2] in ("0x", "0X"):
-        return sign * int(digits, 16)
-    octal = len(digits) > 1 and digits[0] == "0"
-    return sign * int(digits, 8 if octal else 10)

@@ -79,10 +79,10 @@ class Variable:
     space: str
     """`global`, `const`, `shared` or `local`."""
     align: int
-    bytes: int | None
-    """None: `extern`, its size is given at launch."""
+    size: int | None
+    """In bytes. None: `extern`, given at launch."""
     initial: bytes = b""
-    """What it holds at first; shorter than `bytes`: the rest is zero."""
+    """What it holds at first; shorter than `size`: the rest is zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,8 @@ class Parameter:
     """A kernel parameter; pointers are 8 bytes."""
 
     name: str
-    bytes: int
+    size: int
+    """In bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

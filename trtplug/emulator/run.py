@@ -10,13 +10,17 @@ import numpy as np
 
 from trtplug.emulator.async_copy import Copies
 from trtplug.emulator.checks import Checks, Finding, Findings
-from trtplug.emulator.counters import AccessCount, Counters, Tally
+from trtplug.emulator.counters import Counters, Tally
 from trtplug.emulator.decode import Program, decode
+from trtplug.emulator.global_memory import GlobalMemory, Region
 from trtplug.emulator.machine import Machine
-from trtplug.emulator.memory import EMPTY, GlobalMemory, Region, RowMemory
+from trtplug.emulator.memory import EMPTY
 from trtplug.emulator.races import RaceLog
+from trtplug.emulator.row_memory import RowMemory
 from trtplug.emulator.schedule import Scheduler
-from trtplug.emulator.values import S32, U32, U64, WARP, Array, constant
+from trtplug.emulator.specials import Size3, special_register
+from trtplug.emulator.totals import totals
+from trtplug.emulator.values import WARP, Array, constant
 from trtplug.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -25,9 +29,7 @@ if TYPE_CHECKING:
     from trtplug.emulator.ptx import Kernel, Module, Variable
 
 LANES = 8192
-"""Threads run in lockstep: enough that NumPy's work outweighs Python's, few enough for the cache."""
-
-Size3 = tuple[int, int, int]
+"""Threads in lockstep: enough that NumPy's work outweighs Python's, few enough for the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ def _regions(
     for i, (arg, parameter) in enumerate(zip(args, entry.parameters, strict=True)):
         if not isinstance(arg, Buffer):
             continue
-        if parameter.bytes != 8 or not arg.data.flags.c_contiguous:
+        if parameter.size != 8 or not arg.data.flags.c_contiguous:
             raise LaunchError(entry.name, f"{arg.name} is no contiguous array, or no pointer")
         content = arg.data.reshape(-1).view(np.uint8)
         checked = checks is not None and checks.memory
@@ -168,13 +170,13 @@ def _place(
     ends = {"shared": 0, "local": 0}
     late: list[Variable] = []
     for v in (*module.variables, *entry.variables):
-        if v.bytes is None and v.space == "shared":
+        if v.size is None and v.space == "shared":
             late.append(v)
         elif v.space in ends:
             start = -(-ends[v.space] // v.align) * v.align
-            symbols[v.name], ends[v.space] = start, start + (v.bytes or 0)
+            symbols[v.name], ends[v.space] = start, start + (v.size or 0)
         else:
-            data = v.initial + bytes((v.bytes or 0) - len(v.initial))
+            data = v.initial.ljust(v.size or 0, b"\0")
             role = "input" if v.space == "const" else "both"
             symbols[v.name] = memory.add(v.name, data, role=role, checked=False).base
     for v in late:
@@ -201,7 +203,7 @@ def _run_all(state: _Launch, chosen: Array, found: Findings) -> Counters:
             for key, values in machine.tally.found.items():
                 total = accesses.setdefault(key, [0, 0, 0])
                 total[:] = [a + b for a, b in zip(total, values, strict=True)]
-    return _counters(state.program, len(chosen), warps_run, accesses)
+    return totals(state.program, len(chosen), warps_run, accesses)
 
 
 def _machine(state: _Launch, ids: Array, found: Findings) -> Machine:
@@ -233,69 +235,13 @@ def _fill(state: _Launch, machine: Machine, ids: Array) -> None:
     """Special registers and parameters."""
     lay = state.program.layout
     for name, number in lay.specials.items():
-        machine.registers[number] = _special(name, state, machine, ids)
+        machine.registers[number] = special_register(
+            name, state.grid, state.block, machine.lane, ids
+        )
     for parameter, value in zip(state.program.kernel.parameters, state.arguments, strict=True):
         if parameter.name in lay.numbers:
-            machine.registers[lay.numbers[parameter.name]] = constant(value, parameter.bytes)
-
-
-def _special(name: str, state: _Launch, machine: Machine, ids: Array) -> Array:
-    lane = machine.lane
-    if name == "%laneid":
-        return (lane % WARP).astype(U32)
-    if name == "%warpid":
-        return (lane // WARP).astype(U32)
-    if name.startswith("%lanemask"):
-        return _lane_mask(name[-2:], lane % WARP)
-    register, axis = name[1:].split(".")
-    i = "xyz".index(axis)
-    if register == "ntid":
-        return constant(state.block[i], 4)
-    if register == "nctaid":
-        return constant(state.grid[i], 4)
-    sizes, number = (state.block, lane) if register == "tid" else (state.grid, ids[:, None])
-    before = int(np.prod(sizes[:i], dtype=np.int64))
-    value = number // before % sizes[i]
-    return constant(0, 4) if sizes[i] == 1 else value.astype(U32)
-
-
-def _lane_mask(which: str, lane: Array) -> Array:
-    one = np.left_shift(U64.type(1), lane.astype(U64))
-    below = one - U64.type(1)
-    masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
-    return masks[which].astype(U32)
-
-
-def _counters(
-    program: Program,
-    blocks: int,
-    warps_run: Counter[int],
-    accesses: dict[tuple[str, int], list[int]],
-) -> Counters:
-    opcodes: Counter[str] = Counter()
-    multiply_adds = 0
-    for code in program.codes:
-        times = warps_run[code.index]
-        multiply_adds += times * code.multiply_adds
-        for opcode, count in code.opcodes.items():
-            opcodes[opcode] += count * times
-    by_line = {ins.line: ins.opcode for ins in program.kernel.body if hasattr(ins, "opcode")}
-    counts = {
-        space: tuple(
-            AccessCount(line=line, opcode=by_line[line], requests=r, units=u, ideal=i)
-            for (where, line), (r, u, i) in sorted(accesses.items())
-            if where == space
-        )
-        for space in ("shared", "global")
-    }
-    return Counters(
-        blocks=blocks,
-        warp_instructions=sum(opcodes.values()),
-        by_opcode={k: v for k, v in opcodes.most_common() if v},
-        multiply_adds=multiply_adds,
-        shared=counts["shared"],
-        global_=counts["global"],
-    )
+            number = lay.numbers[parameter.name]
+            machine.registers[number] = constant(value, parameter.size)
 
 
 def _take_back(arg: Buffer, region: Region, found: Findings, *, complete: bool) -> None:
@@ -312,6 +258,3 @@ def _take_back(arg: Buffer, region: Region, found: Findings, *, complete: bool) 
         found.add(
             Finding(kind="unwritten", line=0, where=arg.name, detail=text, count=max(count, 1))
         )
-
-
-__all__ = ["S32", "Buffer", "Run", "launch"]

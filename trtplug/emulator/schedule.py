@@ -8,12 +8,11 @@ runs more blocks than allowed is taken for one.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from trtplug.emulator.checks import Checks, Finding
+from trtplug.emulator.checks import Checks
 from trtplug.emulator.decode import Code, Program
 from trtplug.emulator.machine import Machine
 from trtplug.emulator.ptx import Immediate
@@ -188,7 +187,7 @@ class Scheduler:
         if not full.any():
             return False
         split = [rows & p.mask for p in places.values()]
-        if counts[0] is None and sum(s.any() for s in split) > 1:
+        if counts[0] is None:
             self._apart(places, split)
         for (index, held), lanes in zip(places.items(), split, strict=True):
             if lanes.any():
@@ -213,30 +212,28 @@ class Scheduler:
         self._arrive(index + 1, self._tidy(lanes))
 
     def _apart(self, places: dict[int, _Parked], split: list[Array]) -> None:
-        """Threads of one block at different barriers."""
-        both = [(p.code.end, s) for p, s in zip(places.values(), split, strict=True) if p.code.end]
-        for (end, _), (other, lanes) in itertools.pairwise(both):
-            if end is not None and other is not None and lanes.any():
-                text = f"waits here while others of its block wait at line {end.line}"
-                self.machine.findings.lanes("divergent_barrier", other.line, lanes, text)
+        """Report threads that wait at one barrier while others of their block wait at another."""
+        before: tuple[Code, Array] | None = None
+        for held, lanes in zip(places.values(), split, strict=True):
+            if before is not None:
+                both = lanes & before[1].any(axis=1, keepdims=True)
+                text = f"waits here while others of its block wait at line {_line(before[0])}"
+                self.machine.findings.lanes("divergent_barrier", _line(held.code), both, text)
+            before = held.code, lanes
 
     def _exited_before(self, held: _Parked) -> None:
         """Threads that returned while others of their block wait."""
-        if self._whole or held.code.end is None or self._wanted(held.code) is not None:
+        if self._whole or self._wanted(held.code) is not None:
             return
         gone = self.machine.real & ~self._alive
         bad = held.mask.any(axis=1, keepdims=True) & gone
-        if bad.any():
-            text = "has returned while others of its block wait here"
-            self.machine.findings.lanes("divergent_barrier", held.code.end.line, bad, text)
+        text = "has returned while others of its block wait here"
+        self.machine.findings.lanes("divergent_barrier", _line(held.code), bad, text)
 
     def _stuck(self) -> None:
         for held in self._parked.values():
-            if held.code.end is not None:
-                text = "waits here for ever"
-                self.machine.findings.lanes(
-                    "divergent_barrier", held.code.end.line, held.mask, text
-                )
+            text = "waits here for ever"
+            self.machine.findings.lanes("divergent_barrier", _line(held.code), held.mask, text)
 
     # -- livelock
 
@@ -265,16 +262,16 @@ class Scheduler:
         return all(a is b or _equal(a, b) for a, b in zip(now, registers, strict=True))
 
     def _tell_hung(self, index: int, mask: Array | None, text: str) -> None:
-        code = self.program.codes[index]
-        line = code.end.line if code.end is not None else 0
         lanes = self.machine.real if mask is None else mask
-        self.machine.findings.lanes("livelock", line, lanes, text)
+        self.machine.findings.lanes("livelock", _line(self.program.codes[index]), lanes, text)
+
+
+def _line(code: Code) -> int:
+    """Line of the barrier or jump that ends a block; 0 where it falls through."""
+    return code.end.line if code.end is not None else 0
 
 
 def _equal(a: Array | None, b: Array | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-__all__ = ["Finding", "Scheduler"]

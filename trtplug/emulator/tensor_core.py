@@ -6,8 +6,8 @@ registers), k = e t (+ 4 e in the upper two); of B, column g and the same k. The
 columns 2 t and 2 t + 1 of row g, then of row g + 8. (PTX ISA, "Matrix fragments for mma".)
 
 The `mma` of a block that share fragments are run together: the fragments of a 64 x 64 warp tile are
-one matrix product of each warp, not 32. Sums are in fp32 in NumPy's order; hardware adds in an order
-of its own and truncates, so that last bits differ.
+one matrix product of each warp, not 32. Sums are in fp32 in NumPy's order; hardware adds in an
+order of its own and truncates, so that last bits differ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.emulator.access import place, watch_shared
+from trtplug.emulator.access import fetch_shared, place
 from trtplug.emulator.layout import Layout, unsupported
 from trtplug.emulator.values import (
     F16,
@@ -62,9 +62,7 @@ def load_matrix(ins: Instruction, lay: Layout) -> Step:
         if count < 4:
             first = (m.lane & (WARP - 1)) < count * _MATRIX_ROWS
             m.mask = first if running is None else first & running
-        addr = m.shared.checked(m, given, _ROW_BYTES, ins.line)
-        watch_shared(m, addr, _ROW_BYTES, ins.line, writes=False)
-        rows = m.shared.read(m, addr, _ROW_BYTES, ins.line, m.row_of)
+        rows = fetch_shared(m, given, _ROW_BYTES, ins.line)
         m.mask = running
         for d, value in zip(results, _matrices(rows, m.threads, count, turned), strict=True):
             m.registers[d] = value
@@ -119,7 +117,7 @@ def _bf16(x: Array) -> Array:
 
 def _tf32(x: Array) -> Array:
     """The low 13 bits are ignored."""
-    return (x & U32.type(0xFFFFE000)).view(F32)[..., None]
+    return np.asarray((x & U32.type(0xFFFFE000)).view(F32)[..., None])
 
 
 def _bytes(dtype: Type) -> Callable[[Array], Array]:
