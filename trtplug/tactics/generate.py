@@ -134,7 +134,7 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     extents = ", ".join(n if n in problem.dynamic else str(sizes[n]) for n in DYNAMIC_AXES)
     body = "" if problem.has_residual else f"  const {element}* residual = nullptr;\n"
     return (
-        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, sm)}) {KERNEL}(\n'
+        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) {KERNEL}(\n'
         f"    const Site::Input* x, const {element}* weights, const float* bias, {residual}"
         f"{numbers}{element}* y) {{\n"
         f"{body}"
@@ -144,11 +144,13 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     )
 
 
-def _bounds(tactic: Tactic, sm: Sm) -> str:
+def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     match tactic:
         case Gemm() | Stem():
             if sm.number >= FIRST_ASYNC_SM:
-                return f"{tactic.tile.threads}, {tactic.blocks}"
+                # Beyond 32 bits the masks of the taps take a second register for each row.
+                wide = isinstance(tactic, Gemm) and problem.taps + tactic.tile.depth // 8 > 32
+                return f"{tactic.tile.threads}, {max(1, tactic.blocks - wide)}"
             # Operands on their way take registers here; no more blocks than shared memory allows.
             tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
             fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
