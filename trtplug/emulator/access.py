@@ -63,8 +63,8 @@ def place(ins: Instruction, lay: Layout, operand: Operand, space: str) -> Place:
     )
 
 
-def opcode(ins: Instruction) -> tuple[str, int, str]:
-    """Space, number of elements and type of a load or store.
+def opcode(ins: Instruction, also: str = "") -> tuple[str, int, str]:
+    """Space, number of elements and type of a load or store; `also`: one more part it may have.
 
     Raises:
         PtxError: a part that is not known.
@@ -79,7 +79,7 @@ def opcode(ins: Instruction) -> tuple[str, int, str]:
             kind = part
         elif part == "shared::cta":
             space = "shared"
-        elif part not in HINTS:
+        elif part not in HINTS and part != also:
             raise unsupported(ins, part)
     if not kind:
         raise unsupported(ins)

@@ -8,11 +8,11 @@ import numpy as np
 
 from trtplug.emulator.access import HINTS, SPACES, fetch, opcode, place, put
 from trtplug.emulator.layout import Builder, Layout, unsupported
-from trtplug.emulator.ptx import Instruction
 from trtplug.emulator.values import SCALARS, Array, Type, read_as
 
 if TYPE_CHECKING:
     from trtplug.emulator.machine import Machine, Step
+    from trtplug.emulator.ptx import Instruction
 
 _ATOMICS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
@@ -24,17 +24,9 @@ def atomic(ins: Instruction, lay: Layout) -> Step:
     """`atom` and `red`: lane after lane, in order of their number."""
     returns = ins.op == "atom"
     parts = [p for p in ins.parts if p not in HINTS and p not in SPACES and p not in SCALARS]
-    space, _, kind = opcode(
-        Instruction(
-            op=ins.op,
-            parts=tuple(p for p in ins.parts if p not in parts),
-            operands=(),
-            predicate=None,
-            line=ins.line,
-        )
-    )
     if len(parts) != 1 or (parts[0] not in _ATOMICS and parts[0] not in ("exch", "cas")):
         raise unsupported(ins)
+    space, _, kind = opcode(ins, also=parts[0])
     dtype = SCALARS[kind]
     rest = ins.operands[1:] if returns else ins.operands
     where = place(ins, lay, rest[0], space)

@@ -7,13 +7,9 @@ numbered; constants and special registers take numbers too, so that an operand i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from trtplug.emulator.ptx import Address, Instruction, Kernel, Label, Name, Operand, Vector
+from trtplug.emulator.ptx import Instruction, Kernel, Label, Name
 from trtplug.errors import PtxError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ENDS = {"bra", "ret", "exit", "bar", "barrier", "trap"}
 """Opcodes that end a block. `bar.warp.sync` is none: see `ends_block`."""
@@ -88,38 +84,6 @@ def _targets(end: Instruction | None, labels: dict[str, int]) -> tuple[int, ...]
     return (labels[label.text],)
 
 
-def names(operand: Operand) -> Iterable[str]:
-    """Every name an operand mentions."""
-    if isinstance(operand, Name):
-        yield operand.text
-    elif isinstance(operand, Address):
-        if operand.base is not None:
-            yield operand.base.text
-    elif isinstance(operand, Vector):
-        for item in operand.items:
-            yield from names(item)
-
-
-NO_RESULT = {"st", "cp", "bar", "barrier", "bra", "ret", "exit", "red", "membar", "fence", "trap"}
-"""Opcodes whose first operand is read, not written."""
-
-
-def written(ins: Instruction) -> tuple[str, ...]:
-    """Names of the registers an instruction writes."""
-    if ins.op in NO_RESULT or not ins.operands:
-        return ()
-    return tuple(names(ins.operands[0]))
-
-
-def read(ins: Instruction) -> tuple[str, ...]:
-    """Names an instruction reads, its predicate among them."""
-    first = 0 if ins.op in NO_RESULT else 1
-    out = [n for operand in ins.operands[first:] for n in names(operand)]
-    if ins.predicate is not None:
-        out.append(ins.predicate.text)
-    return tuple(out)
-
-
 _Effects = tuple[set[str], set[str], set[str]]
 
 
@@ -129,11 +93,11 @@ def _effects(body: list[Instruction]) -> _Effects:
     sure: set[str] = set()
     maybe: set[str] = set()
     for ins in body:
-        first_read |= {n for n in read(ins) if n not in sure}
+        first_read.update(n for n in ins.reads if n not in sure)
         if ins.predicate is None:
-            sure |= set(written(ins))
+            sure.update(ins.writes)
         else:
-            kept = {n for n in written(ins) if n not in sure}
+            kept = {n for n in ins.writes if n not in sure}
             maybe |= kept
             first_read |= kept
     return first_read, sure, maybe

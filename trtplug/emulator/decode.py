@@ -18,11 +18,13 @@ from trtplug.emulator import (
     floating,
     integer,
     load_store,
+    matrix_load,
+    mma,
     moves,
     tensor_core,
     warp,
 )
-from trtplug.emulator.blocks import Block, names, read, split_blocks, written
+from trtplug.emulator.blocks import Block, split_blocks
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.machine import Machine, Step
 from trtplug.emulator.ptx import Immediate, Instruction, Kernel, Name
@@ -46,7 +48,7 @@ _BUILDERS: dict[str, Builder] = {
     **warp.BUILDERS,
     **load_store.BUILDERS,
     **atomics.BUILDERS,
-    "ldmatrix": tensor_core.load_matrix,
+    "ldmatrix": matrix_load.load_matrix,
 }
 
 
@@ -90,23 +92,25 @@ def decode(kernel: Kernel, symbols: dict[str, int]) -> Program:
     parameters = {p.name: 8 * p.size for p in kernel.parameters}
     layout = Layout(kernel.registers | parameters, symbols)
     blocks = split_blocks(kernel)
-    codes = tuple(_code(block, layout) for block in blocks)
+    products = (ins for block in blocks for ins in block.body if ins.op == "mma")
+    sums = frozenset(n for ins in products for n in ins.writes)
+    codes = tuple(_code(block, layout, sums) for block in blocks)
     return Program(kernel=kernel, codes=codes, layout=layout)
 
 
-def _code(block: Block, lay: Layout) -> Code:
+def _code(block: Block, lay: Layout, sums: frozenset[str]) -> Code:
     opcodes = Counter(ins.opcode for ins in block.body)
     if block.end is not None:
         opcodes[block.end.opcode] += 1
-    ordered = _grouped(block.body)
-    steps = _with_dead(block, ordered, lay)
+    ordered = mma.grouped(block.body)
+    steps = _with_dead(block, ordered, lay, sums)
     end, predicate = block.end, None
     if end is not None:
         _check_end(end)
         if end.predicate is not None:
             predicate = lay.operand(end, Name(text=end.predicate.text), 1)
     keep = block.defines & block.live_out
-    here = {n for ins in block.body for n in read(ins)} | block.live_in | block.defines
+    here = {n for ins in block.body for n in ins.reads} | block.live_in | block.defines
     return Code(
         index=block.index,
         steps=tuple(steps),
@@ -122,7 +126,7 @@ def _code(block: Block, lay: Layout) -> Code:
 
 
 def _ends(end: Instruction | None) -> set[str]:
-    return set() if end is None else set(read(end))
+    return set() if end is None else set(end.reads)
 
 
 def _check_end(end: Instruction) -> None:
@@ -146,67 +150,33 @@ def _numbers(wanted: set[str] | frozenset[str], lay: Layout) -> tuple[int, ...]:
 
 def _multiply_adds(ins: Instruction) -> int:
     if ins.op == "mma":
-        return 16 * 8 * tensor_core.shape_of(ins).k
+        return 16 * 8 * mma.shape_of(ins).k
     if ins.op == "fma":
         return 64 if any(p.endswith("x2") for p in ins.parts) else 32
     return 0
-
-
-# Groups of `mma`.
-
-
-def _grouped(body: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:
-    """Instructions in order, `mma` that can run together in one tuple.
-
-    A group stands where its last member stood. It ends when something reads or writes a register
-    that a member writes, or writes one that a member reads.
-    """
-    out: list[tuple[Instruction, ...]] = []
-    group: list[Instruction] = []
-    group_reads: set[str] = set()
-    group_writes: set[str] = set()
-
-    def flush() -> None:
-        if group:
-            out.append(tuple(group))
-        group.clear()
-        group_reads.clear()
-        group_writes.clear()
-
-    for ins in body:
-        reads, writes = set(read(ins)), set(written(ins))
-        joins = ins.op == "mma" and ins.predicate is None
-        same = not group or group[0].parts == ins.parts
-        clash = bool((reads | writes) & group_writes or writes & group_reads)
-        if clash or (joins and not same):
-            flush()
-        if joins:
-            group.append(ins)
-            group_reads |= reads - writes
-            group_writes |= writes
-        else:
-            out.append((ins,))
-    flush()
-    return out
 
 
 # Single instructions.
 
 
 def _with_dead(
-    block: Block, ordered: list[tuple[Instruction, ...]], lay: Layout
+    block: Block, ordered: list[tuple[Instruction, ...]], lay: Layout, sums: frozenset[str]
 ) -> list[tuple[Step, tuple[int, ...]]]:
-    """Steps, each with the registers of this block alone that it read last."""
+    """Steps, each with the registers of this block alone that it read last.
+
+    `sums`: accumulators of tensor-core products, which others see only once they are settled.
+    """
     inner = block.defines - block.live_in - block.live_out - _ends(block.end)
     seen: set[str] = set()
     steps: list[tuple[Step, tuple[int, ...]]] = []
     for group in reversed(ordered):
-        touched = {n for ins in group for o in ins.operands for n in names(o)}
-        touched |= {ins.predicate.text for ins in group if ins.predicate is not None}
+        touched = {n for ins in group for n in (*ins.reads, *ins.writes)}
         step = _step(group, lay)
         last = _numbers({n for n in touched & inner if n not in seen}, lay)
         seen |= touched
         steps.append((step, last))
+        if group[0].op != "mma" and touched & sums:
+            steps.append((tensor_core.settle, ()))
     return steps[::-1]
 
 
@@ -214,9 +184,9 @@ def _step(group: tuple[Instruction, ...], lay: Layout) -> Step:
     if group[0].op == "mma":
         if group[0].predicate is not None:
             raise unsupported(group[0], "predicate")
-        products = tuple(tensor_core.product_of(ins, lay) for ins in group)
-        shape = tensor_core.shape_of(group[0])
-        return tensor_core.multiply(shape, products, lay.constant(-1, 4))
+        products = tuple(mma.product_of(ins, lay) for ins in group)
+        shape = mma.shape_of(group[0])
+        return tensor_core.multiply(shape, products, lay.constant(-1, 4), group[0].line)
     ins = group[0]
     try:
         step = _builder(ins)(ins, lay)
@@ -243,7 +213,7 @@ def _predicated(ins: Instruction, step: Step, lay: Layout) -> Step:
     except PtxError as error:
         raise PtxError(error.problem, ins.line) from None
     negated = ins.predicate.negated
-    results = [lay.numbers[n] for n in written(ins) if n in lay.numbers]
+    results = [lay.numbers[n] for n in ins.writes if n in lay.numbers]
 
     def guarded(m: Machine) -> None:
         r = m.registers

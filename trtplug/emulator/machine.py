@@ -16,7 +16,8 @@ from trtplug.emulator.counters import Tally
 from trtplug.emulator.global_memory import GlobalMemory
 from trtplug.emulator.races import RaceLog
 from trtplug.emulator.row_memory import RowMemory
-from trtplug.emulator.values import WARP, Array
+from trtplug.emulator.sums import Sums
+from trtplug.emulator.values import WARP, Array, spread
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class Machine:
     """None: nothing is counted per access."""
     races: RaceLog | None
     copies: Copies
+    sums: dict[tuple[tuple[int, ...], ...], Sums] = field(default_factory=dict)
+    """Sums of tensor-core products that are not in their registers yet, by accumulators."""
     mask: Array | None = None
     """Lanes that run now, broadcast to [blocks, threads]; None: all of them."""
     stores: int = 0
@@ -69,7 +72,7 @@ class Machine:
         """Warps with a lane that runs now."""
         if self.mask is None:
             return self.blocks * self.threads // WARP
-        full = np.broadcast_to(self.mask, (self.mask.shape[0], self.threads))
+        full = spread(self.mask, (self.mask.shape[0], self.threads))
         warps = full.reshape(full.shape[0], -1, WARP).any(axis=2).sum()
         return int(warps) * (self.blocks if full.shape[0] == 1 else 1)
 

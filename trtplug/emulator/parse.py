@@ -20,6 +20,7 @@ from trtplug.emulator.ptx import (
     Parameter,
     Variable,
     Vector,
+    instruction,
 )
 from trtplug.emulator.tokens import FLOAT, NUMBER, WORD, Cursor, integer_of
 from trtplug.errors import PtxError
@@ -234,16 +235,14 @@ class _Parser(Cursor):
         if self.accept("@"):
             negated = self.accept("!")
             predicate = Name(text=body.rename(self.next()), negated=negated)
-        op, *parts = self.next().split(".")
+        opcode = self.next()
         operands: list[Operand] = []
         while not self.accept(";"):
             operands.append(self.operand(body))
             if not self.accept(","):
                 self.expect(";")
                 break
-        return Instruction(
-            op=op, parts=tuple(parts), operands=tuple(operands), predicate=predicate, line=line
-        )
+        return instruction(opcode, tuple(operands), predicate, line)
 
     def operand(self, body: _Body) -> Operand:
         if self.accept("{"):

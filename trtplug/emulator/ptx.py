@@ -57,11 +57,50 @@ class Instruction:
     predicate: Name | None
     line: int
     """1-based line of the PTX text."""
+    reads: tuple[str, ...]
+    """Names it reads, its predicate among them."""
+    writes: tuple[str, ...]
+    """Registers it writes."""
 
     @property
     def opcode(self) -> str:
         """The opcode as written."""
         return ".".join((self.op, *self.parts))
+
+
+NO_RESULT = {"st", "cp", "bar", "barrier", "bra", "ret", "exit", "red", "membar", "fence", "trap"}
+"""Opcodes whose first operand is read, not written."""
+
+
+def names_in(operand: Operand) -> tuple[str, ...]:
+    """Every name an operand mentions."""
+    if isinstance(operand, Name):
+        return (operand.text,)
+    if isinstance(operand, Address):
+        return () if operand.base is None else (operand.base.text,)
+    if isinstance(operand, Vector):
+        return tuple(n for item in operand.items for n in names_in(item))
+    return ()
+
+
+def instruction(
+    opcode: str, operands: tuple[Operand, ...], predicate: Name | None, line: int
+) -> Instruction:
+    """An instruction, with what it reads and writes told from its opcode."""
+    op, *parts = opcode.split(".")
+    first = 0 if op in NO_RESULT else 1
+    reads = [n for operand in operands[first:] for n in names_in(operand)]
+    if predicate is not None:
+        reads.append(predicate.text)
+    return Instruction(
+        op=op,
+        parts=tuple(parts),
+        operands=operands,
+        predicate=predicate,
+        line=line,
+        reads=tuple(reads),
+        writes=names_in(operands[0]) if first and operands else (),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

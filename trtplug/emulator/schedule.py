@@ -16,6 +16,7 @@ from trtplug.emulator.checks import Checks
 from trtplug.emulator.decode import Code, Program
 from trtplug.emulator.machine import Machine
 from trtplug.emulator.ptx import Immediate
+from trtplug.emulator.tensor_core import settle
 from trtplug.emulator.values import Array
 
 _NONE: Array = np.zeros((1, 1), np.uint32)
@@ -72,11 +73,15 @@ class Scheduler:
         m, r = self.machine, self.machine.registers
         m.mask = mask
         apart = bool(self._ready or self._parked)
+        if apart:
+            settle(m)
         old = [(d, r[d]) for d in code.keep] if apart else []
         for step, last in code.steps:
             step(m)
             for d in last:
                 r[d] = _NONE
+        if apart:
+            settle(m)
         for d, before in old:
             if mask is not None and r[d] is not before:
                 r[d] = np.where(mask, r[d], before.view(r[d].dtype))

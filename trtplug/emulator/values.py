@@ -95,7 +95,12 @@ def f32_to_tf32(x: Array) -> Array:
     return np.where(np.isfinite(x), rounded, x)
 
 
+def spread(x: Array, shape: tuple[int, int]) -> Array:
+    """`x` broadcast to `shape`; `np.broadcast_to` alone takes longer than many an instruction."""
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
 def warps(x: Array, threads: int) -> Array:
     """[rows, threads or 1] as [rows, warps, 32]."""
-    full = np.broadcast_to(x, (x.shape[0], threads))
-    return full.reshape(x.shape[0], threads // WARP, WARP)
+    rows = x.shape[0]
+    return spread(x, (rows, threads)).reshape(rows, threads // WARP, WARP)
