@@ -18,11 +18,12 @@ class VectorLoader {
   static constexpr int kTiles = divide_up(kTaps * kVectors, kChunks);
   static constexpr int kRowStep = Tile::kThreads / kChunks;
   static constexpr int kRows = Tile::kRows / kRowStep;
-  // Every thread of a tile stands in one tap: its place is a matter of counting.
-  static constexpr bool kUniform = kVectors % kChunks == 0;
+  static constexpr int kTailBytes = (Site::kChannels % 8) * 2;
+  // Every thread of a tile stands in one tap, and none has to know which chunk is the last of it:
+  // its place is a matter of counting.
+  static constexpr bool kUniform = kVectors % kChunks == 0 && kTailBytes == 0;
   static constexpr bool kMasked = kTaps > 1 || !kUniform || Site::kPadTop || Site::kPadLeft ||
                                   Site::kPadBottom || Site::kPadRight;
-  static constexpr int kTailBytes = (Site::kChannels % 8) * 2;
   static constexpr int kPixel = padded(Site::kChannels);
   static constexpr bool kUnrolled = false;
 

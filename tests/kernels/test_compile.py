@@ -81,13 +81,6 @@ def test_many_go_on_past_a_refused_one_and_keep_their_order(store):
     assert seen == list(outcomes)
 
 
-def test_a_kernel_without_nvdisasm_has_no_loop(monkeypatch):
-    monkeypatch.setattr("trtplug.kernels.compile.find_tool", lambda _: None)
-    outcome = compile_kernel(assemble("k", COPY), SM80, None)
-    assert isinstance(outcome, Kernel)
-    assert outcome.loop is None
-
-
 def test_what_is_no_cubin_is_refused_in_words():
     with pytest.raises(ValueError, match="nvdisasm"):
         disassemble(b"no cubin")

@@ -31,7 +31,5 @@ def test_reads_the_report():
     ],
 )
 def test_blocks_that_fit(sm, registers, shared_kib, blocks):
-    usage = Usage(
-        registers=registers, shared_bytes=shared_kib * 1024, stack_bytes=0, spill_bytes=0
-    )
+    usage = Usage(registers=registers, shared_bytes=shared_kib * 1024, stack_bytes=0, spill_bytes=0)
     assert blocks_per_sm(usage, 128, LIMITS[sm]) == blocks

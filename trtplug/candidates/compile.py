@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.candidates.problems import Asked, Unsized
 from trtplug.kernels.compile import Kernel, Outcome, compile_many
+from trtplug.kernels.loop import count_loops
 from trtplug.kernels.source import KernelSource
 from trtplug.kernels.usage import LIMITS, blocks_per_sm
 from trtplug.ops.cbr import CbrAttributes
@@ -19,6 +20,7 @@ from trtplug.target import Sm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from trtplug.kernels.sass import MainLoop
     from trtplug.model.load import Model
     from trtplug.store import Store
 
@@ -158,17 +160,27 @@ def compile_tasks(
     return compile_many([(t.source, t.place.sm) for t in tasks], store, jobs, done)
 
 
+def count_task_loops(
+    outcomes: Sequence[Outcome], store: Store | None, jobs: int
+) -> tuple[MainLoop | None, ...]:
+    """The main loop of each kernel, in order; None for what is no kernel or has none."""
+    kernels = [o for o in outcomes if isinstance(o, Kernel)]
+    loops = iter(count_loops(kernels, store, jobs))
+    return tuple(next(loops) if isinstance(o, Kernel) else None for o in outcomes)
+
+
 def make_document(
     model: Model,
     asked: Sequence[Asked],
     unsized: tuple[Unsized, ...],
     tasks: Sequence[Task],
     outcomes: Sequence[Outcome],
+    loops: Sequence[MainLoop | None],
     excluded: tuple[ExcludedEntry, ...],
     shared_bytes: int,
 ) -> KernelsDocument:
     """Everything as a document; kernels of one problem and SM in order of predicted time."""
-    entries = [_entry(task, outcome) for task, outcome in zip(tasks, outcomes, strict=True)]
+    entries = [_entry(*each) for each in zip(tasks, outcomes, loops, strict=True)]
     return KernelsDocument(
         schema=SCHEMA,
         model=model.path.name,
@@ -201,7 +213,7 @@ def _problems(asked: Sequence[Asked]) -> Iterator[ProblemEntry]:
         )
 
 
-def _entry(task: Task, outcome: Outcome) -> KernelEntry:
+def _entry(task: Task, outcome: Outcome, loop: MainLoop | None) -> KernelEntry:
     kernel = outcome if isinstance(outcome, Kernel) else None
     tactic, place = task.candidate.tactic, task.place
     limits = LIMITS.get(place.sm.number)
@@ -210,7 +222,6 @@ def _entry(task: Task, outcome: Outcome) -> KernelEntry:
         problem = task.asked.problem
         prediction = predict(tactic, problem, place.profile, kernel.usage, problem.x.opt)
     blocks = blocks_per_sm(kernel.usage, threads_of(tactic), limits) if kernel and limits else None
-    loop = kernel.loop if kernel else None
     return KernelEntry(
         problem=task.problem,
         tactic=tactic.name,

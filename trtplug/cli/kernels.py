@@ -79,15 +79,23 @@ def compile_model(
     form: _Form = Format.TEXT,
 ) -> int:
     """Compile every legal tactic of a model's sites; show resources and predicted times."""
-    from trtplug.candidates.compile import compile_tasks, make_document
+    from trtplug.candidates.compile import compile_tasks, count_task_loops, make_document
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_kernels
 
     job = _Job(model, target, shape, precision, shared_kib, site, tactic)
     with counting("compiled", len(job.tasks)) as step:
         outcomes = compile_tasks(job.tasks, _store(), _jobs(jobs), lambda _: step())
+    loops = count_task_loops(outcomes, _store(), _jobs(jobs))
     document = make_document(
-        job.model, job.asked, job.unsized, job.tasks, outcomes, job.excluded, shared_kib * 1024
+        job.model,
+        job.asked,
+        job.unsized,
+        job.tasks,
+        outcomes,
+        loops,
+        job.excluded,
+        shared_kib * 1024,
     )
     typer.echo(render_kernels(document, form), nl=False)
     return DONE if all(k.status == "ok" for k in document.kernels) else BUILD_FAILED

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from trtplug.kernels import nvrtc
 from trtplug.kernels.ptx import drop_unread_variables, lower_version
-from trtplug.kernels.sass import MainLoop, find_main_loop
-from trtplug.kernels.tools import disassemble, find_tool
 from trtplug.kernels.usage import Usage, read_usage
 from trtplug.store import key_of
 from trtplug.target import Sm
@@ -45,8 +43,6 @@ class Kernel:
     """As lowered."""
     cubin: bytes
     usage: Usage
-    loop: MainLoop | None
-    """None where the kernel has no loop, or nvdisasm is not installed."""
     log: str
 
 
@@ -126,8 +122,6 @@ def _inputs(source: KernelSource, sm: Sm) -> dict[str, object]:
         "sm": str(sm),
         "options": list(nvrtc.OPTIONS),
         "compiler": f"nvrtc {nvrtc.version()}",
-        # With it comes the count of the main loop.
-        "disassembler": find_tool("nvdisasm") is not None,
     }
 
 
@@ -139,7 +133,6 @@ def _compile(source: KernelSource, sm: Sm) -> Outcome:
             name=source.name, sm=sm, digest=source.digest, status="refused", log=compiled.log
         )
     lowered = lower_version(drop_unread_variables(compiled.ptx))
-    has_tool = find_tool("nvdisasm") is not None
     return Kernel(
         name=source.name,
         sm=sm,
@@ -149,7 +142,6 @@ def _compile(source: KernelSource, sm: Sm) -> Outcome:
         ptx_version=lowered.version,
         cubin=compiled.cubin,
         usage=usage,
-        loop=find_main_loop(disassemble(compiled.cubin)) if has_tool else None,
         log=compiled.log,
     )
 
@@ -162,14 +154,12 @@ def _write(folder: Path, kernel: Kernel) -> None:
         "compiler": kernel.compiler,
         "ptx_version": kernel.ptx_version,
         "usage": asdict(kernel.usage),
-        "loop": asdict(kernel.loop) if kernel.loop else None,
     }
     (folder / "kernel.json").write_text(json.dumps(facts, indent=2), encoding="utf-8")
 
 
 def _read(folder: Path, source: KernelSource, sm: Sm) -> Kernel:
     facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-    loop = facts["loop"]
     return Kernel(
         name=source.name,
         sm=sm,
@@ -179,11 +169,5 @@ def _read(folder: Path, source: KernelSource, sm: Sm) -> Kernel:
         ptx_version=facts["ptx_version"],
         cubin=(folder / "kernel.cubin").read_bytes(),
         usage=Usage(**facts["usage"]),
-        loop=None
-        if loop is None
-        else MainLoop(
-            instructions=loop["instructions"],
-            counts=tuple((kind, number) for kind, number in loop["counts"]),
-        ),
         log=(folder / "compiler.log").read_text(encoding="utf-8"),
     )

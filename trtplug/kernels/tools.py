@@ -41,7 +41,7 @@ def disassemble(cubin: bytes) -> str:
 
     Raises:
         ToolMissingError: nvdisasm is not installed.
-        ValueError: nvdisasm does not take the file; its words are in the message.
+        ValueError: nvdisasm does not take the file, or takes longer than two minutes.
     """
     with tempfile.TemporaryDirectory(prefix="trtplug-") as folder:
         file = Path(folder) / "kernel.cubin"
@@ -69,6 +69,9 @@ def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     tool = find_tool(name)
     if tool is None:
         raise ToolMissingError(tool=name, package=PACKAGES[name])
-    return subprocess.run(
-        [tool, *arguments], capture_output=True, text=True, timeout=_LIMIT_S, errors="replace"
-    )
+    try:
+        return subprocess.run(
+            [tool, *arguments], capture_output=True, text=True, timeout=_LIMIT_S, errors="replace"
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"{name} took longer than {_LIMIT_S:g} s") from error

@@ -148,9 +148,7 @@ def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     match tactic:
         case Gemm() | Stem():
             if sm.number >= FIRST_ASYNC_SM:
-                # Beyond 32 bits the masks of the taps take a second register for each row.
-                wide = isinstance(tactic, Gemm) and problem.taps + tactic.tile.depth // 8 > 32
-                return f"{tactic.tile.threads}, {max(1, tactic.blocks - wide)}"
+                return f"{tactic.tile.threads}, {tactic.blocks - _is_wide(tactic, problem)}"
             # Operands on their way take registers here; no more blocks than shared memory allows.
             tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
             fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
@@ -160,6 +158,18 @@ def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
             return f"{tactic.threads}, 4"
         case Direct():
             return str(tactic.threads)
+
+
+def _is_wide(tactic: Gemm | Stem, problem: Problem) -> bool:
+    """Whether a thread has more to keep than usual, so that it spills if as many blocks are to fit.
+
+    Masks of taps beyond 32 bits take two registers a row; where a step in depth leaves the channels
+    of a tap, each thread keeps its own place.
+    """
+    if isinstance(tactic, Stem):
+        return False
+    chunks = tactic.tile.depth // 8
+    return problem.taps + chunks > 32 or problem.group_channels % tactic.tile.depth != 0
 
 
 def _call(tactic: Tactic, problem: Problem, sm: Sm) -> str:
