@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trtplug.emulator.values import WARP, Array
+from trtplug.emulator.values import WARP, Array, spread
 
 BANKS = 32
 SECTOR_BYTES = 32
@@ -87,54 +87,60 @@ class Tally:
         self._count("global", line, addr, mask, width)
 
     def _count(self, space: str, line: int, addr: Array, mask: Array | None, width: int) -> None:
-        align = _WAVE_BYTES if space == "shared" else SECTOR_BYTES
         rows = max(len(addr), 1 if mask is None else len(mask))
-        relative = addr - (addr.min(axis=1, keepdims=True) & -align)
-        key = (width, relative.tobytes(), b"" if mask is None else mask.tobytes())
-        got = self._seen.get(key) if space == "shared" else None
+        times = self.blocks if rows == 1 else 1
+        got = self._waves(addr, mask, rows, width) if space == "shared" else None
         if got is None:
-            lanes = self._lanes(relative, mask, rows)
-            got = (waves if space == "shared" else sectors)(lanes, width)
-            if space == "shared":
-                self._seen[key] = got
-        times = self.blocks // rows if rows == 1 else 1
+            got = sectors(self._lanes(addr, mask, rows), width)
         total = self.found.setdefault((space, line), [0, 0, 0])
         for i, value in enumerate(got):
             total[i] += value * times
 
+    def _waves(
+        self, addr: Array, mask: Array | None, rows: int, width: int
+    ) -> tuple[int, int, int]:
+        if rows > 1:
+            return waves(self._lanes(addr, mask, rows), width)
+        relative = addr - (int(addr.min()) & -_WAVE_BYTES)
+        key = (width, relative.tobytes(), b"" if mask is None else mask.tobytes())
+        if key not in self._seen:
+            self._seen[key] = waves(self._lanes(relative, mask, rows), width)
+        return self._seen[key]
+
     def _lanes(self, addr: Array, mask: Array | None, rows: int) -> Array:
         """Addresses by warp, [warps, 32]; -1 for lanes that do not run."""
-        full = np.broadcast_to(addr, (rows, self.threads))
-        if mask is not None:
-            full = np.where(mask, full, -1)
-        return full.reshape(-1, WARP)
+        full = addr if mask is None else np.where(mask, addr, -1)
+        return spread(full, (rows, self.threads)).reshape(-1, WARP)
 
 
 def waves(lanes: Array, width: int) -> tuple[int, int, int]:
     """Requests, waves and ideal waves of shared accesses; `lanes` [warps, 32] bytes, -1 = off."""
     size = max(width, 4)
     per_wave = _WAVE_BYTES // size
-    units = np.where(lanes < 0, -1, lanes // size).reshape(-1, per_wave)
+    units = np.sort(np.where(lanes < 0, -1, lanes // size).reshape(-1, per_wave), axis=1)
     first = _firsts(units)
-    row = np.broadcast_to(np.arange(len(units))[:, None], units.shape)
-    place = row[first] * per_wave + np.sort(units, axis=1)[first] % per_wave
-    depth = np.bincount(place, minlength=units.shape[0] * per_wave)
+    row = np.nonzero(first)[0]
+    depth = np.bincount(row * per_wave + units[first] % per_wave, minlength=units.size)
     most = depth.reshape(-1, per_wave).max(axis=1)
     return int((lanes >= 0).any(axis=1).sum()), int(most.sum()), int((most > 0).sum())
 
 
 def sectors(lanes: Array, width: int) -> tuple[int, int, int]:
     """Requests, sectors and ideal sectors of global accesses; `lanes` [warps, 32] bytes."""
-    off = lanes < 0
-    units = np.where(off, -1, lanes // SECTOR_BYTES)
-    elements = _firsts(np.where(off, -1, lanes // width)).sum(axis=1)
+    # In units of the width, -1 stays -1; in order of address, sectors are in order as well.
+    units = np.sort(lanes >> (width.bit_length() - 1), axis=1)
+    elements = _firsts(units).sum(axis=1)
     ideal = -(-elements * width // SECTOR_BYTES)
-    return int((~off).any(axis=1).sum()), int(_firsts(units).sum()), int(ideal.sum())
+    per_sector = (SECTOR_BYTES // width).bit_length() - 1
+    return (
+        int((units[:, -1] >= 0).sum()),
+        int(_firsts(units >> per_sector).sum()),
+        int(ideal.sum()),
+    )
 
 
-def _firsts(units: Array) -> Array:
-    """Where the sorted rows of `units` hold a new value that is not -1."""
-    ordered = np.sort(units, axis=1)
-    new = np.ones(ordered.shape, bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return new & (ordered >= 0)
+def _firsts(ordered: Array) -> Array:
+    """Where rows in order hold a new value that is not -1."""
+    new = ordered >= 0
+    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return new

@@ -18,6 +18,8 @@ from trtplug.errors import PtxError
 
 _SPECIAL = re.compile(r"%(?:n?tid|n?ctaid)\.[xyz]|%laneid|%warpid|%lanemask_[lg][te]|%lanemask_eq")
 _DIGITS = re.compile(r"\d+$")
+_ZEROS = {0: np.zeros((1, 1), bool)} | {n: constant(0, n) for n in (1, 2, 4, 8, 16)}
+"""What registers of each width in bytes hold at first; arrays are never changed in place."""
 
 
 def unsupported(ins: Instruction, why: str = "") -> PtxError:
@@ -66,8 +68,7 @@ class Layout:
                 width = self.width(name)
             except PtxError as error:
                 raise PtxError(error.problem, ins.line) from None
-            zero = np.zeros((1, 1), bool) if width == 0 else constant(0, width)
-            self.numbers[name] = self.new(zero)
+            self.numbers[name] = self.new(_ZEROS[width])
         return self.numbers[name]
 
     def operand(self, ins: Instruction, operand: Operand, width: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.emulator.values import C16, U8, U64, UNSIGNED, Array
+from trtplug.emulator.values import C16, U8, U64, UNSIGNED, Array, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,20 +35,27 @@ def first_active(m: Machine, x: Array) -> Array:
     """`x` with lanes that do not run replaced by one that does: safe to read, silent in checks."""
     if m.mask is None:
         return x
-    shape = np.broadcast_shapes(x.shape, m.mask.shape)
-    lane = int(np.broadcast_to(m.mask, shape).argmax())
-    return np.where(m.mask, x, np.broadcast_to(x, shape)[divmod(lane, shape[1])])
+    shape = (max(len(x), len(m.mask)), max(x.shape[1], m.mask.shape[1]))
+    lane = int(spread(m.mask, shape).argmax())
+    return np.where(m.mask, x, spread(x, shape)[divmod(lane, shape[1])])
 
 
 def by_lane(m: Machine, x: Array) -> Array:
     """Values of the lanes that run, in one row."""
-    full = np.broadcast_to(x, m.lanes)
-    return full.ravel() if m.mask is None else full[np.broadcast_to(m.mask, m.lanes)]
+    full = spread(x, m.lanes)
+    return full.ravel() if m.mask is None else full[spread(m.mask, m.lanes)]
+
+
+_PATTERNS = {
+    (state, width): np.full(width, state, U8).view(UNSIGNED[width])
+    for state in (EMPTY, WRITTEN, COMING)
+    for width in UNSIGNED
+}
 
 
 def pattern(state: int, width: int) -> Array:
-    """`width` state bytes, as the integer (or 16 bytes) they are gathered by."""
-    return np.full(width, state, U8).view(UNSIGNED[width])
+    """`width` state bytes, as the integer (or 16 bytes) they are gathered by: one element."""
+    return _PATTERNS[state, width]
 
 
 def differs(gathered: Array, state: int) -> Array:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trtplug.emulator.checks import Finding, Findings
-from trtplug.emulator.values import WARP, Array
+from trtplug.emulator.values import WARP, Array, spread
 
 _TID_BITS = 10
 _TID = (1 << _TID_BITS) - 1
@@ -41,6 +41,7 @@ class RaceLog:
         self._findings = findings
         self._blocks = blocks
         self._threads = threads
+        self._thread = np.arange(threads)[None]
         self._size = size
         self._touches: list[Touch] = []
         self._cuts: list[int] = []
@@ -77,7 +78,8 @@ class RaceLog:
 
     def _compare(self, touches: list[Touch], shift: int) -> None:
         """Find pairs whose thread numbers, less their low `shift` bits, differ."""
-        if not any(t.writes for t in touches):
+        touches = _near_writes(touches)
+        if not touches:
             return
         unit = min(t.width for t in touches)
         alike = all(len(t.addr) == 1 and (t.mask is None or len(t.mask) == 1) for t in touches)
@@ -96,14 +98,18 @@ class RaceLog:
     def _laid(self, touch: Touch, rows: int, unit: int, stride: int) -> tuple[Array, Array]:
         """Units touched, and by whom: flat arrays over lanes and units of each."""
         shape = (rows, self._threads)
-        base = np.broadcast_to(touch.addr // unit, shape) + np.arange(rows)[:, None] * stride
-        thread = np.broadcast_to(np.arange(self._threads), shape)
+        base = spread(touch.addr // unit, shape)
+        if rows > 1:
+            base = base + np.arange(rows)[:, None] * stride
+        thread = spread(self._thread, shape)
         if touch.mask is not None:
-            mask = np.broadcast_to(touch.mask, shape)
+            mask = spread(touch.mask, shape)
             base, thread = base[mask], thread[mask]
         count = touch.width // unit
+        if count == 1:
+            return base.ravel(), thread.ravel()
         place = base.reshape(-1, 1) + np.arange(count)
-        return place.ravel(), np.repeat(thread.ravel(), count)
+        return place.ravel(), thread.ravel().repeat(count)
 
     def _tell(
         self,
@@ -131,6 +137,19 @@ class RaceLog:
                 count=int(bad.sum()),
             )
         )
+
+
+def _near_writes(touches: list[Touch]) -> list[Touch]:
+    """Those that may meet a write, by the range of their addresses.
+
+    In a pipeline most do not: copies go to one stage while others are read.
+    """
+    ranges = [(int(t.addr.min()), int(t.addr.max()) + t.width) for t in touches]
+    written = [r for r, t in zip(ranges, touches, strict=True) if t.writes]
+    if not written:
+        return []
+    low, high = min(r[0] for r in written), max(r[1] for r in written)
+    return [t for t, r in zip(touches, ranges, strict=True) if r[0] < high and r[1] > low]
 
 
 def _restricted(touch: Touch, rows: Array) -> Touch:

@@ -21,7 +21,7 @@ from trtplug.emulator.memory import (
     pattern,
     report,
 )
-from trtplug.emulator.values import U8, UNSIGNED, Array
+from trtplug.emulator.values import U8, UNSIGNED, Array, spread
 
 if TYPE_CHECKING:
     from trtplug.emulator.machine import Machine
@@ -106,7 +106,7 @@ class RowMemory:
                 view[:, at[0]] = value
                 return
             if m.mask.shape[0] == 1:
-                on = np.flatnonzero(np.broadcast_to(m.mask[0], m.threads))
+                on = np.flatnonzero(spread(m.mask, (1, m.threads))[0])
                 columns = value if value.shape[1] == 1 else value[:, on]
                 view[:, at[0, on]] = columns
                 return
@@ -136,8 +136,8 @@ class RowMemory:
         value = pattern(state, width)[0]
         if self.state.shape[0] == 1 and self.data.shape[0] > 1:
             if alike:
-                mask = slice(None) if m.mask is None else m.mask[0]
-                lanes = np.broadcast_to(at[0], m.threads)[mask] if at.size > 1 else at[0]
+                mask = slice(None) if m.mask is None else spread(m.mask, (1, m.threads))[0]
+                lanes = at[0][mask] if at.shape[1] == m.threads else at[0]
                 self.state.view(UNSIGNED[width])[0][lanes] = value
                 return
             self.state = np.repeat(self.state, self.data.shape[0], axis=0)
