@@ -40,7 +40,10 @@ MUTANTS = {
         header=GEMM, old="__syncthreads();\n    fetch(", new="fetch(", found="race"
     ),
     "waits for one group too few": Mutant(
-        header=GEMM, old="wait_copies<kAhead - 1>", new="wait_copies<kAhead>", found="unfinished_copy"
+        header=GEMM,
+        old="wait_copies<kAhead - 1>",
+        new="wait_copies<kAhead>",
+        found="unfinished_copy",
     ),
     "no commit": Mutant(
         header=GEMM,

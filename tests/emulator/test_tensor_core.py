@@ -136,3 +136,74 @@ def test_a_warp_must_be_whole() -> None:
     """
     run = run_text(kernel_text(body, 0), [])
     assert [f.kind for f in run.findings] == ["divergent_warp"]
+
+
+LOOP = """
+mov.f32 %c0, 0f00000000;
+mov.f32 %c1, 0f00000000;
+mov.f32 %c2, 0f00000000;
+mov.f32 %c3, 0f00000000;
+mov.b32 %one, 0x3C003C00;
+shr.u32 %t2, %tid, 5;
+START
+AGAIN:
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+  {%c0, %c1, %c2, %c3}, {%one, %one, %one, %one}, {%one, %one}, {%c0, %c1, %c2, %c3};
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+  {%c0, %c1, %c2, %c3}, {%one, %one, %one, %one}, {%one, %one}, {%c0, %c1, %c2, %c3};
+add.s32 %t2, %t2, -1;
+setp.ge.s32 %p1, %t2, 0;
+@%p1 bra AGAIN;
+DONE:
+mad.wide.s32 %w1, %gid, 16, %ptr0;
+st.global.v4.f32 [%w1], {%c0, %c1, %c2, %c3};
+"""
+
+
+def run_loop(start: str) -> np.ndarray:
+    """Warp w of 4 adds 2 * 16 ones w + 1 times, in 3 blocks."""
+    registers = ".reg .f32 %c<4>;\n.reg .b32 %one;"
+    text = kernel_text(LOOP.replace("START", start), 1, registers)
+    out = np.zeros((3, 4, 32, 4), np.float32)
+    buffer = Buffer(name="out", data=out, role="output")
+    assert run_text(text, [buffer], threads=128, blocks=3).findings == ()
+    assert (out == out[:, :, :1, :1]).all()
+    return out[:, :, 0, 0]
+
+
+def test_warps_that_leave_a_loop_early_keep_their_sums() -> None:
+    assert run_loop("").tolist() == [[32, 64, 96, 128]] * 3
+
+
+def test_warps_that_stay_out_keep_what_they_had() -> None:
+    skip = "mov.f32 %c0, 0f3F800000;\nmov.f32 %c1, %c0;\nmov.f32 %c2, %c0;\nmov.f32 %c3, %c0;\n"
+    skip += "setp.eq.s32 %p2, %t2, 1;\n@%p2 bra DONE;"
+    assert run_loop(skip).tolist() == [[33, 1, 97, 129]] * 3
+
+
+def test_blocks_that_leave_a_loop_early() -> None:
+    by_block = "mov.u32 %t2, %ctaid.x;"
+    assert run_loop(by_block).tolist() == [[32] * 4, [64] * 4, [96] * 4]
+
+
+def test_sums_that_are_read_between() -> None:
+    double = "add.f32 %c0, %c0, %c0;\nadd.f32 %c1, %c1, %c1;\nadd.f32 %c2, %c2, %c2;\n"
+    double += "add.f32 %c3, %c3, %c3;\nadd.s32 %t2, %t2, -1;\nsetp.ge"
+    text = LOOP.replace("START", "").replace("add.s32 %t2, %t2, -1;\nsetp.ge", double)
+    registers = ".reg .f32 %c<4>;\n.reg .b32 %one;"
+    out = np.zeros((4, 32, 4), np.float32)
+    buffer = Buffer(name="out", data=out, role="output")
+    assert run_text(kernel_text(text, 1, registers), [buffer], threads=128).findings == ()
+    assert out[:, 0, 0].tolist() == [64, 192, 448, 960]
+
+
+def test_a_start_in_other_registers() -> None:
+    text = LOOP.replace("START", "").replace(
+        "{%c0, %c1, %c2, %c3};", "{%two, %two, %two, %two};", 1
+    )
+    text = text.replace("mov.b32 %one", "mov.f32 %two, 0f40000000;\nmov.b32 %one")
+    registers = ".reg .f32 %c<4>;\n.reg .b32 %one;\n.reg .f32 %two;"
+    out = np.zeros((4, 32, 4), np.float32)
+    buffer = Buffer(name="out", data=out, role="output")
+    assert run_text(kernel_text(text, 1, registers), [buffer], threads=128).findings == ()
+    assert out[:, 5, 2].tolist() == [34] * 4
