@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trtplug.model.load import load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.validate import validate
-from trtplug.ops.cbr import CbrAttributes
+from trtplug.ops.cbr import UNBOUNDED, CbrAttributes
 from trtplug.rewrite.find import find_sites
 from trtplug.tactics.problem import Problem
 from trtplug.tensor import ShapeRange
@@ -83,12 +85,16 @@ def attributes_of(site: Site) -> CbrAttributes:
         dilations=site.dilations,
         group=site.group,
         activation=site.activation,
-        alpha=site.alpha,
-        beta=site.beta,
-        min=site.minimum,
-        max=site.maximum,
+        alpha=_float32(site.alpha),
+        beta=_float32(site.beta),
+        min=_float32(max(site.minimum, -UNBOUNDED)),
+        max=_float32(min(site.maximum, UNBOUNDED)),
         residual=site.residual,
     )
+
+
+def _float32(value: float) -> float:
+    return float(np.float32(value))
 
 
 def _problem(site: Site, shapes: Sequence[ShapeTable], dtype: str | None) -> Problem | Unsized:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
 
+_SCALAR_BLOCKS = 4
+"""Without this figure ptxas has been seen to spill at 40 registers, for blocks beyond need."""
+
 KERNEL = "trtplug_cbr"
 """Name of every kernel: engines hold one a plugin, and the tactic has a name already."""
 
@@ -148,28 +151,27 @@ def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     match tactic:
         case Gemm() | Stem():
             if sm.number >= FIRST_ASYNC_SM:
-                return f"{tactic.tile.threads}, {tactic.blocks - _is_wide(tactic, problem)}"
+                blocks = max(1, tactic.blocks - _extra_registers(tactic, problem))
+                return f"{tactic.tile.threads}, {blocks}"
             # Operands on their way take registers here; no more blocks than shared memory allows.
             tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
             fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
             return f"{tile.threads}, {min(tactic.blocks, fit)}"
-        case Depthwise():
-            # Without a second figure ptxas spills at 56 registers, for more blocks than are there.
-            return f"{tactic.threads}, 4"
-        case Direct():
-            return str(tactic.threads)
+        case Depthwise() | Direct():
+            return f"{tactic.threads}, {_SCALAR_BLOCKS}"
 
 
-def _is_wide(tactic: Gemm | Stem, problem: Problem) -> bool:
-    """Whether a thread has more to keep than usual, so that it spills if as many blocks are to fit.
+def _extra_registers(tactic: Gemm | Stem, problem: Problem) -> int:
+    """Blocks fewer that are to fit, since a thread has more to keep than usual and would spill.
 
     Masks of taps beyond 32 bits take two registers a row; where a step in depth leaves the channels
     of a tap, each thread keeps its own place.
     """
     if isinstance(tactic, Stem):
-        return False
-    chunks = tactic.tile.depth // 8
-    return problem.taps + chunks > 32 or problem.group_channels % tactic.tile.depth != 0
+        return 0
+    if problem.taps + tactic.tile.depth // 8 > 32:
+        return 2
+    return int(problem.group_channels % tactic.tile.depth != 0)
 
 
 def _call(tactic: Tactic, problem: Problem, sm: Sm) -> str:
