@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.emulator.single import HEADER, kernel_text
+from tests.emulator.single import HEADER, few, kernel_text
+from trtplug.emulator.decode import decode
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.ptx import Address, Immediate, Instruction, Label, Name, Vector
 from trtplug.errors import PtxError
@@ -92,3 +95,32 @@ def test_a_text_cut_short() -> None:
 def test_functions_are_refused() -> None:
     with pytest.raises(PtxError, match=r"\.func"):
         parse_module(HEADER + ".func f() { ret; }")
+
+
+WHOLE = kernel_text(
+    ".shared .align 4 .b8 tile[64];\nmov.u32 %t2, tile;\nst.shared.u32 [%t2+4], %tid;\n"
+    "bar.sync 0;\n{.reg .b16 a; cvt.u16.u32 a, %tid; mov.b32 %t3, {a, a};}\n"
+    "@%p1 ld.global.v2.f32 {%t4, %t5}, [%ptr0+-8];\nfma.rn.f32 %t4, %t5, 0f3F800000, %t4;\n"
+    "shfl.sync.down.b32 %t6|%p2, %t4, 08, 31, -1;",
+    1,
+).replace("08,", "010,")
+
+
+@few
+@given(st.lists(st.tuples(st.integers(0), st.text(max_size=4)), min_size=30, max_size=40))
+def test_a_text_gone_wrong_is_an_error_of_ours(cuts: list[tuple[int, str]]) -> None:
+    decode(parse_module(WHOLE).kernels["k"], {"tile": 0})
+    for place, put in cuts:
+        at = place % len(WHOLE)
+        garbled = WHOLE[:at] + put + WHOLE[at + 2 :]
+        try:
+            module = parse_module(garbled)
+            for kernel in module.kernels.values():
+                decode(kernel, {"tile": 0})
+        except PtxError:
+            continue
+
+
+def test_a_number_that_is_none() -> None:
+    with pytest.raises(PtxError, match="'089'"):
+        parse_module(kernel_text("add.s32 %t1, %t2, 089;", 0))

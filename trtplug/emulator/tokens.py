@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"|-?(?:0[xX][0-9a-fA-F]+|\d+\.\d+|\d+)U?"
     r"|[.%$_a-zA-Z][\w.$]*(?:::[\w.]+)*|[\[\]{}()<>,;:@!|+=])|(.))"
 )
-NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
+NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)U?")
 FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}")
 WORD = re.compile(r"[.%$_a-zA-Z]")
 _IGNORED_LINES = (".loc ", ".loc\t", ".file ", ".file\t")
