@@ -121,7 +121,7 @@ def run_tactic(
     """
     sizes = tuple(int(n) for n in tensors.x.shape)
     shape = problem.output(sizes)
-    y = _empty(shape, problem.dtype, tactic.layout)
+    y = empty_output(shape, problem.dtype, tactic.layout)
     launching = launch_of(tactic, problem, sizes)
     run = launch(
         parse_module(ptx),
@@ -130,7 +130,7 @@ def run_tactic(
         launching.block,
         launching.shared_bytes,
         [
-            *_inputs(tactic, problem, tensors),
+            *(Buffer(name=n, data=d) for n, d in input_arrays(tactic, problem, tensors).items()),
             *problem.arguments(sizes),
             Buffer(name="y", data=y, role="output"),
         ],
@@ -162,8 +162,8 @@ def run_tactic(
     )
 
 
-def _inputs(tactic: Tactic, problem: Problem, tensors: Tensors) -> list[Buffer]:
-    """Pointers in order of the kernel's arguments."""
+def input_arrays(tactic: Tactic, problem: Problem, tensors: Tensors) -> dict[str, Array]:
+    """What a kernel reads, as flat bits, in order of its arguments."""
     x_layout: Layout = "LINEAR" if isinstance(tactic, Stem) else tactic.layout
     packed = pack_weights(tactic, problem, to_bits(tensors.weights, problem.dtype))
     arrays = {
@@ -173,11 +173,11 @@ def _inputs(tactic: Tactic, problem: Problem, tensors: Tensors) -> list[Buffer]:
     }
     if tensors.residual is not None:
         arrays["residual"] = to_device(tensors.residual, problem.dtype, tactic.layout)
-    return [Buffer(name=name, data=data) for name, data in arrays.items()]
+    return arrays
 
 
-def _empty(shape: Sizes, dtype: str, layout: Layout) -> Array:
-    """An output nobody wrote: NaN throughout."""
+def empty_output(shape: Sizes, dtype: str, layout: Layout) -> Array:
+    """The flat bits of an output nobody wrote: NaN throughout."""
     batch, channels, height, width = shape
     lanes = padded(channels) if layout == "HWC8" else channels
     y: Array = np.full(batch * lanes * height * width, NAN_BITS[dtype], BITS[dtype])

@@ -43,6 +43,8 @@ LATENCY_CLOCKS = 300
 """A step of a block that nothing hides: fragments, products, barrier."""
 PEAK_SHARE = 0.8
 """What kernels reach of a dense peak at best."""
+HOPPER_PEAK_SHARE = 0.62
+"""The same on sm_90, whose peak is that of warp-group products; ours are those of a warp."""
 DEFAULT_CLOCK_MHZ = 1500
 
 
@@ -83,7 +85,12 @@ def predict(
     # whole block's time on it.
     per_sm = divide_up(blocks, sms)
     terms: dict[BoundBy, float] = {
-        "tensor": per_sm * work.multiply_adds * 2 * sms / (peak * PEAK_SHARE) * 1e6,
+        "tensor": per_sm
+        * work.multiply_adds
+        * 2
+        * sms
+        / (peak * _peak_share(tactic, profile))
+        * 1e6,
         "shared": per_sm * work.shared_bytes / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
         "memory": _memory_us(problem, sizes, bandwidth, profile.l2_bytes),
         "latency": waves * work.steps * LATENCY_CLOCKS / clock_hz * 1e6,
@@ -145,6 +152,11 @@ def _peak(tactic: Tactic, problem: Problem, profile: GpuProfile) -> float | None
     if isinstance(tactic, (Depthwise, Direct)):
         return peak.fp32_flops_per_s
     return peak.fp16_flops_per_s if problem.dtype == "float16" else peak.bf16_flops_per_s
+
+
+def _peak_share(tactic: Tactic, profile: GpuProfile) -> float:
+    on_tensor_cores = isinstance(tactic, (Gemm, Stem))
+    return HOPPER_PEAK_SHARE if on_tensor_cores and profile.sm.number == 90 else PEAK_SHARE
 
 
 def _memory_us(problem: Problem, sizes: Sizes, bandwidth: int, l2_bytes: int | None) -> float:
