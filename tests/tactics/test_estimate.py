@@ -16,25 +16,31 @@ DEEP = problem((8, 512, 28, 28), 512)
 
 
 @pytest.fixture(scope="module")
-def h200():
-    return find_profile("h200", load_profiles((resource_folder("profiles"),)))
+def gpus():
+    profiles = load_profiles((resource_folder("profiles"),))
+    return {name: find_profile(name, profiles) for name in ("h200", "a100-80gb", "l4")}
+
+
+@pytest.fixture(scope="module")
+def h200(gpus):
+    return gpus["h200"]
 
 
 def predicted(name, given, profile, usage=USAGE):
     return predict(find_tactic(name), given, profile, usage, given.x.opt)
 
 
-def test_a_deep_layer_is_bound_by_its_products(h200):
-    found = predicted("igemm_128x128x32_s2", DEEP, h200)
+def test_a_deep_layer_is_bound_by_its_products(gpus):
+    found = predicted("igemm_128x128x32_s2", DEEP, gpus["a100-80gb"])
     assert found.bound_by == "tensor"
-    # 2 * 6272 * 512 * 4608 operations at 80 % of 989.5 Tflop/s are 37.4 us; its 196 blocks lie on
-    # 132 SMs as two on the fullest: 264 / 196 of that.
-    assert found.predicted_us == pytest.approx(START_US + 37.4 * 264 / 196, rel=0.01)
+    # 2 * 6272 * 512 * 4608 operations at 80 % of 312 Tflop/s are 118.6 us; its 196 blocks lie on
+    # 108 SMs as two on the fullest: 216 / 196 of that.
+    assert found.predicted_us == pytest.approx(START_US + 118.6 * 216 / 196, rel=0.01)
 
 
-def test_a_thin_layer_is_bound_by_memory(h200):
+def test_a_thin_layer_is_bound_by_memory(gpus):
     thin = problem((8, 64, 112, 112), 64, kernel=(1, 1), pads=(0, 0, 0, 0))
-    assert predicted("pointwise_128x64x32_s3", thin, h200).bound_by == "memory"
+    assert predicted("pointwise_128x64x32_s3", thin, gpus["l4"]).bound_by == "memory"
 
 
 def test_a_small_map_prefers_small_tiles(h200):

@@ -85,12 +85,7 @@ def predict(
     # whole block's time on it.
     per_sm = divide_up(blocks, sms)
     terms: dict[BoundBy, float] = {
-        "tensor": per_sm
-        * work.multiply_adds
-        * 2
-        * sms
-        / (peak * _peak_share(tactic, profile))
-        * 1e6,
+        "tensor": per_sm * sms * work.multiply_adds * 2e6 / (peak * _peak_share(tactic, profile)),
         "shared": per_sm * work.shared_bytes / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
         "memory": _memory_us(problem, sizes, bandwidth, profile.l2_bytes),
         "latency": waves * work.steps * LATENCY_CLOCKS / clock_hz * 1e6,
