@@ -33,8 +33,10 @@ def test_a_loop() -> None:
     assert "%t2" in blocks[loop.index + 1].live_out
 
 
-def test_a_predicated_write_keeps_the_old_value_alive() -> None:
-    body = "mov.u32 %t2, 1;\nAT:\n@%p1 mov.u32 %t2, 2;\nst.global.u32 [%ptr0], %t2;"
+@pytest.mark.parametrize("use", ["st.global.u32 [%ptr0], %t2;", ""])
+def test_a_predicated_write_keeps_the_old_value_alive(use: str) -> None:
+    """Even where nobody reads it: the write itself does."""
+    body = f"mov.u32 %t2, 1;\nAT:\n@%p1 mov.u32 %t2, 2;\n{use}"
     blocks = split_blocks(parse_module(kernel_text(body, 1)).kernels["k"])
     assert "%t2" in blocks[1].live_in
 

@@ -44,6 +44,12 @@ def test_groups(text: str, sizes: list[int]) -> None:
     assert [len(g) for g in grouped(instructions(text))] == sizes
 
 
+def test_sums_that_start_anew_are_no_chain() -> None:
+    """The second result takes the place of the first; added up, both would be in it."""
+    text = (mma("c", "a", "b") + mma("c", "x", "y")).replace("%c3};", "%t1};")
+    assert [len(g) for g in grouped(instructions(text))] == [1, 1]
+
+
 def product(c: int, a: int, b: int) -> Product:
     return Product(results=(c,), a=(a,), b=(b,), start=(c,))
 

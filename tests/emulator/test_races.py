@@ -83,3 +83,14 @@ def test_blocks_at_different_paces() -> None:
     )
     assert race(middle).findings == ()
     assert [f.kind for f in race(middle.replace(THEIRS + BARRIER, THEIRS)).findings] == ["race"]
+
+
+def test_a_barrier_of_some_blocks_ends_no_epoch_of_the_others() -> None:
+    """Odd blocks wait at a barrier of their own, which opens after that of the even ones."""
+    middle = (
+        OWN + "mov.u32 %t6, %ctaid.x;\nand.b32 %t6, %t6, 1;\nsetp.eq.s32 %p1, %t6, 1;\n"
+        "@%p1 bra ODD;\n" + BARRIER + "bra ON;\nODD:\n" + THEIRS + "bar.sync 1, 64;\nON:\n"
+    )
+    (found,) = race(middle).findings
+    assert found.where.startswith("block 1 ")
+    assert found.count == 64
