@@ -17,6 +17,7 @@ from trtplug import errors
 from trtplug.cli.build import build
 from trtplug.cli.doctor import doctor
 from trtplug.cli.inspect import inspect, verify_bundle
+from trtplug.cli.kernels import app as kernels
 from trtplug.cli.rewrite import rewrite
 from trtplug.cli.sites import sites
 from trtplug.cli.targets import targets
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 for _command in (build, inspect, sites, rewrite, verify_bundle, targets, doctor):
     app.command()(_command)
+app.add_typer(kernels)
 
 
 def _version(wanted: bool) -> None:

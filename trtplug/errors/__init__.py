@@ -32,6 +32,12 @@ from trtplug.errors.inputs import (
     ReferenceFailedError,
     RewriteInvalidError,
 )
+from trtplug.errors.kernels import (
+    CompilerMissingError,
+    LaunchError,
+    PtxError,
+    ToolMissingError,
+)
 from trtplug.errors.output import OutputError, OutputInTheWayError
 from trtplug.errors.usage import ConfigError, ShapeError, UnknownTargetError, UsageError
 
@@ -48,11 +54,13 @@ __all__ = [
     "BuildMemoryError",
     "BuildTimeoutError",
     "BuilderCrashedError",
+    "CompilerMissingError",
     "ConfigError",
     "DocumentError",
     "ExternalDataError",
     "FileUnreadableError",
     "GpuMissingError",
+    "LaunchError",
     "ModelInvalidError",
     "NodeInvalidError",
     "OutputError",
@@ -60,10 +68,12 @@ __all__ = [
     "ParseFailedError",
     "PrecisionError",
     "ProfileInvalidError",
+    "PtxError",
     "ReferenceFailedError",
     "RewriteInvalidError",
     "ShapeError",
     "TargetUnsupportedError",
+    "ToolMissingError",
     "TrtplugError",
     "UnknownTargetError",
     "UsageError",

@@ -1,0 +1,112 @@
+"""`trtplug kernels` from the command line, on real models."""
+
+import json
+
+import pytest
+
+from trtplug import errors
+from trtplug.cli.main import main, main_inner
+from trtplug.tactics.catalog import TACTICS
+
+SMALL = ("--shape", "x=1x3x32x32", "--precision", "fp16", "--target", "sm_89")
+
+
+def run(capsys, *arguments):
+    status = main_inner(["kernels", *map(str, arguments)])
+    return status, capsys.readouterr()
+
+
+def test_list_names_every_tactic_in_each_format(capsys):
+    for form in ("text", "markdown", "json"):
+        status, said = run(capsys, "list", "--format", form)
+        assert status == errors.DONE
+        assert all(t.name in said.out for t in TACTICS)
+    record = json.loads(said.out)["tactics"][0]
+    assert {"tactic", "number", "dtypes", "sms", "layout", "shared_bytes"} <= record.keys()
+
+
+def test_compile_gives_the_promised_fields(capsys, det):
+    status, said = run(
+        capsys, "compile", det, *SMALL, "--tactic", "depthwise_2", "--format", "json"
+    )
+    assert status == errors.DONE
+    document = json.loads(said.out)
+    assert document["schema"] == "trtplug.kernels/1"
+    kernel = document["kernels"][0]
+    assert {
+        "tactic", "sm", "registers", "shared_bytes", "spill_bytes", "blocks_per_sm", "mma_share",
+        "predicted_us", "bound_by", "status",
+    } <= kernel.keys()  # fmt: skip
+    assert {k["status"] for k in document["kernels"]} == {"ok"}
+    assert kernel["sm"] == "sm_89"
+    assert {e["reason"] for e in document["excluded"]} > {"dtype", "not_depthwise"}
+    # Every kernel of the model's depthwise sites is there, by a problem that names them.
+    assert all(document["problems"][k["problem"]]["sites"] for k in document["kernels"])
+
+
+def test_check_passes_on_a_site_and_says_what_was_run(capsys, det):
+    site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_2")
+    status, said = run(capsys, "check", det, *SMALL, *site, "--format", "json")
+    assert status == errors.DONE
+    (check,) = json.loads(said.out)["checks"]
+    assert check["status"] == "passed"
+    assert check["blocks"] == check["grid_blocks"]
+    assert check["relative_error"] < 1e-3
+    assert check["shared_ratio"] == 1.0
+
+
+def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
+    from trtplug.candidates import compile as candidates
+    from trtplug.kernels.source import assemble
+
+    real = candidates.generate
+
+    def broken(tactic, problem, sm):
+        good = real(tactic, problem, sm)
+        return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
+
+    monkeypatch.setattr(candidates, "generate", broken)
+    site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_1", "--tactic", "depthwise_2")
+    status, said = run(capsys, "compile", det, *SMALL, *site, "--format", "json")
+    assert status == errors.BUILD_FAILED
+    found = {k["tactic"]: k for k in json.loads(said.out)["kernels"]}
+    assert found["depthwise_2"]["status"] == "ok"
+    assert found["depthwise_1"]["status"] == "refused"
+    assert "error" in found["depthwise_1"]["log"]
+    status, said = run(capsys, "check", det, *SMALL, *site)
+    assert status == errors.GATE_FAILED
+    assert "refused" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--target", "sm_89", "--precision", "int4"), "precision"),
+        (("--target", "sm_89", "--tactic", "none"), "unknown tactic"),
+        (("--target", "sm_89", "--site", "none"), "no site"),
+        (("--target", "sm_89", "--shared-kib", "64"), "--shared-kib"),
+        (("--target", "gtx1"), "unknown target"),
+        ((), "no target"),
+    ],
+)
+def test_wrong_use_is_refused_in_words(capsys, light_squeezenet, arguments, word):
+    assert main(["kernels", "compile", str(light_squeezenet), *arguments]) == errors.BAD_INPUT
+    assert word in capsys.readouterr().err
+
+
+def test_text_and_markdown_hold_the_same_kernels(capsys, det):
+    site = (*SMALL, "--site", "p2o.Conv.1", "--tactic", "depthwise_2")
+    for form in ("text", "markdown"):
+        status, said = run(capsys, "compile", det, *site, "--format", form)
+        assert status == errors.DONE
+        assert "depthwise_2" in said.out
+        assert "predicted, not measured" in said.out
+
+
+def test_without_nvrtc_it_says_how_to_get_it(capsys, det, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    status = main(["kernels", "compile", str(det), *SMALL, "--tactic", "depthwise_2"])
+    assert status == errors.MACHINE_LACKS
+    assert "trtplug[kernels]" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""Resources, from the assembler's report."""
+
+import pytest
+
+from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm, read_usage
+
+LOG = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'k' for 'sm_80'
+ptxas         .     8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 216 registers, used 1 barriers, 49152 bytes smem, 400 bytes cmem[0]
+"""
+
+
+def test_reads_the_report():
+    usage = read_usage(LOG)
+    assert usage == Usage(registers=216, shared_bytes=49152, stack_bytes=8, spill_bytes=28)
+    assert read_usage(LOG.replace(", 49152 bytes smem", "")).shared_bytes == 0
+    assert read_usage("error: no") is None
+
+
+# By hand from the CUDA occupancy calculator's rules.
+@pytest.mark.parametrize(
+    ("sm", "registers", "shared_kib", "blocks"),
+    [
+        (80, 255, 48, 2),  # registers
+        (86, 166, 48, 2),  # shared memory: 100 KiB, 49 a block
+        (90, 128, 48, 4),  # registers and shared memory alike
+        (75, 128, 32, 2),  # shared memory
+        (75, 16, 0, 8),  # threads
+        (89, 16, 0, 12),  # threads
+    ],
+)
+def test_blocks_that_fit(sm, registers, shared_kib, blocks):
+    usage = Usage(registers=registers, shared_bytes=shared_kib * 1024, stack_bytes=0, spill_bytes=0)
+    assert blocks_per_sm(usage, 128, LIMITS[sm]) == blocks

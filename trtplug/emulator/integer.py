@@ -1,0 +1,199 @@
+"""Integer and bit instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trtplug.emulator.layout import Builder, Layout, kinds, one_type, unsupported
+from trtplug.emulator.values import (
+    INTEGERS,
+    S64,
+    SCALARS,
+    U32,
+    U64,
+    Array,
+    Type,
+    read_as,
+)
+
+if TYPE_CHECKING:
+    from trtplug.emulator.machine import Machine, Step
+    from trtplug.emulator.ptx import Instruction
+
+Function = Callable[..., Array]
+
+
+def apply(function: Function, dtypes: tuple[Type, ...], result: int, args: tuple[int, ...]) -> Step:
+    """A step that sets `result` to a function of other registers, each read as its dtype."""
+    if len(args) == 1:
+        (only,), (of_only,) = args, dtypes
+
+        def one(m: Machine) -> None:
+            m.registers[result] = function(read_as(m.registers[only], of_only))
+
+        return one
+    if len(args) == 2:
+        (a, b), (of_a, of_b) = args, dtypes
+
+        def two(m: Machine) -> None:
+            r = m.registers
+            r[result] = function(read_as(r[a], of_a), read_as(r[b], of_b))
+
+        return two
+
+    def many(m: Machine) -> None:
+        r = m.registers
+        r[result] = function(*[read_as(r[i], t) for i, t in zip(args, dtypes, strict=True)])
+
+    return many
+
+
+def simple(ins: Instruction, lay: Layout, function: Function, dtype: Type, count: int) -> Step:
+    """A step of `count` operands that are all of one dtype."""
+    if len(ins.operands) != count + 1:
+        raise unsupported(ins, "operands")
+    args = tuple(lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:])
+    return apply(function, (dtype,) * count, lay.register(ins, ins.operands[0]), args)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Rounded towards zero; all ones where the divisor is zero, as the hardware gives."""
+    if a.dtype.kind == "u":
+        return np.where(b == 0, a.dtype.type(-1 % (1 << 8 * a.itemsize)), a // np.where(b, b, 1))
+    safe = np.where(b == 0, a.dtype.type(1), b)
+    floor = a // safe
+    short = (floor < 0) & (floor * safe != a)
+    return np.asarray(np.where(b == 0, a.dtype.type(-1), floor + short.astype(a.dtype)))
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    return np.where(b == 0, a, a - _divide(a, b) * b)
+
+
+_TWO: dict[str, Function] = {
+    "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "div": _divide, "rem": _remainder,
+}  # fmt: skip
+
+
+def two(ins: Instruction, lay: Layout) -> Step:
+    """`add.s32 d, a, b` and its like; predicates for the bitwise ones."""
+    if ins.parts == ("pred",):
+        names = [lay.operand(ins, o, 1) for o in ins.operands[1:]]
+        function = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[ins.op]
+        a, b, d = names[0], names[1], lay.register(ins, ins.operands[0])
+
+        def step(m: Machine) -> None:
+            m.registers[d] = function(m.registers[a], m.registers[b])
+
+        return step
+    _, _, dtype = one_type(ins)
+    return simple(ins, lay, _TWO[ins.op], dtype, 2)
+
+
+def unary(ins: Instruction, lay: Layout) -> Step:
+    """`neg`, `abs`, `not`."""
+    if ins.parts == ("pred",) and ins.op == "not":
+        a, d = lay.operand(ins, ins.operands[1], 1), lay.register(ins, ins.operands[0])
+
+        def step(m: Machine) -> None:
+            m.registers[d] = ~m.registers[a]
+
+        return step
+    _, _, dtype = one_type(ins)
+    functions: dict[str, Function] = {"neg": np.negative, "abs": np.abs, "not": np.invert}
+    return simple(ins, lay, functions[ins.op], dtype, 1)
+
+
+def high(a: Array, b: Array) -> Array:
+    """The upper half of the product."""
+    if a.itemsize == 4:
+        wide = S64 if a.dtype.kind == "i" else U64
+        return np.asarray((a.astype(wide) * b.astype(wide)) >> wide.type(32)).astype(a.dtype)
+    x, y = a.view(U64), b.view(U64)
+    low, shift = U64.type(0xFFFFFFFF), U64.type(32)
+    x0, x1, y0, y1 = x & low, x >> shift, y & low, y >> shift
+    cross = x1 * y0 + ((x0 * y0) >> shift)
+    other = x0 * y1 + (cross & low)
+    top = x1 * y1 + (cross >> shift) + (other >> shift)
+    if a.dtype.kind == "i":
+        top = top - np.where(a < 0, y, U64.type(0)) - np.where(b < 0, x, U64.type(0))
+    return np.asarray(top.view(a.dtype))
+
+
+def multiply(ins: Instruction, lay: Layout) -> Step:
+    """`mul` and `mad` of integers: `lo`, `hi` and `wide`."""
+    flags, types = kinds(ins, ("lo", "hi", "wide"))
+    if len(flags) != 1 or len(types) != 1 or types[0] not in INTEGERS:
+        raise unsupported(ins)
+    dtype = INTEGERS[types[0]]
+    wide = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}") if dtype.itemsize < 8 else dtype
+
+    def widely(a: Array, b: Array) -> Array:
+        return np.asarray(np.multiply(a.astype(wide), b.astype(wide)))
+
+    products: dict[str, Function] = {"lo": np.multiply, "hi": high, "wide": widely}
+    product = products[next(iter(flags))]
+    if ins.op == "mul":
+        return simple(ins, lay, product, dtype, 2)
+    third = wide if "wide" in flags else dtype
+    a, b = (lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:3])
+    c = lay.operand(ins, ins.operands[3], third.itemsize)
+    return apply(
+        lambda x, y, z: product(x, y) + z,
+        (dtype, dtype, third),
+        lay.register(ins, ins.operands[0]),
+        (a, b, c),
+    )
+
+
+def shift(ins: Instruction, lay: Layout) -> Step:
+    """`shl` and `shr`; amounts past the width give zero, or the sign."""
+    _, _, dtype = one_type(ins)
+    bits = 8 * dtype.itemsize
+
+    def left(a: Array, b: Array) -> Array:
+        moved = np.left_shift(a, np.minimum(b, bits - 1).astype(a.dtype))
+        return np.asarray(
+            moved if _all_below(b, bits) else np.where(b < bits, moved, a.dtype.type(0))
+        )
+
+    def right(a: Array, b: Array) -> Array:
+        moved = np.right_shift(a, np.minimum(b, bits - 1).astype(a.dtype))
+        if a.dtype.kind == "i" or _all_below(b, bits):
+            return np.asarray(moved)
+        return np.asarray(np.where(b < bits, moved, a.dtype.type(0)))
+
+    a = lay.operand(ins, ins.operands[1], dtype.itemsize)
+    b = lay.operand(ins, ins.operands[2], 4)
+    function = left if ins.op == "shl" else right
+    return apply(function, (dtype, U32), lay.register(ins, ins.operands[0]), (a, b))
+
+
+def _all_below(b: Array, bits: int) -> bool:
+    return int(b.max()) < bits
+
+
+def select(ins: Instruction, lay: Layout) -> Step:
+    """`selp d, a, b, p`: bits are moved as they are."""
+    if len(ins.parts) != 1 or ins.parts[0] not in SCALARS:
+        raise unsupported(ins)
+    dtype = np.dtype(f"u{SCALARS[ins.parts[0]].itemsize}")
+    a, b = (lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:3])
+    p, d = lay.operand(ins, ins.operands[3], 1), lay.register(ins, ins.operands[0])
+
+    def step(m: Machine) -> None:
+        r = m.registers
+        r[d] = np.where(r[p], read_as(r[a], dtype), read_as(r[b], dtype))
+
+    return step
+
+
+BUILDERS: dict[str, Builder] = {
+    "div": two, "rem": two, "and": two, "or": two, "xor": two, "not": unary,
+    "mad": multiply, "shl": shift, "shr": shift, "selp": select,
+}  # fmt: skip

@@ -1,0 +1,154 @@
+"""`ld`, `st` and `cp.async`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trtplug.emulator.access import HINTS, fetch, inside, opcode, place, put
+from trtplug.emulator.layout import Builder, Layout, unsupported
+from trtplug.emulator.ptx import Address, Immediate, Instruction, Name
+from trtplug.emulator.values import S32, SCALARS, UNSIGNED, Array, read_as, widened
+
+if TYPE_CHECKING:
+    from trtplug.emulator.machine import Machine, Step
+
+
+def load(ins: Instruction, lay: Layout) -> Step:
+    """`ld`, scalar or vector, from any space."""
+    space, count, kind = opcode(ins)
+    if space == "param":
+        return _load_parameter(ins, lay)
+    dtype = SCALARS[kind]
+    unit = dtype.itemsize
+    where = place(ins, lay, ins.operands[1], space)
+    results = lay.results(ins, ins.operands[0])
+    if len(results) != count:
+        raise unsupported(ins, "operands")
+    if count == 1:
+        width = lay.width(getattr(ins.operands[0], "text", "")) or unit
+
+        def single(m: Machine) -> None:
+            value = fetch(m, where.space, where.address(m), unit, ins.line).view(dtype)
+            m.registers[results[0]] = value if unit == width else widened(value, width)
+
+        return single
+    same = UNSIGNED[unit]
+
+    def several(m: Machine) -> None:
+        value = fetch(m, where.space, where.address(m), unit * count, ins.line)
+        parts = np.ascontiguousarray(value).view(same).reshape(*value.shape, count)
+        for i, d in enumerate(results):
+            m.registers[d] = parts[..., i]
+
+    return several
+
+
+def _load_parameter(ins: Instruction, lay: Layout) -> Step:
+    """Kernel parameters are registers that launch fills: `name` of its width."""
+    operand = ins.operands[1]
+    if not isinstance(operand, Address) or operand.base is None or operand.offset:
+        raise unsupported(ins, "parameter")
+    a, d = lay.operand(ins, operand.base, 8), lay.register(ins, ins.operands[0])
+
+    def step(m: Machine) -> None:
+        m.registers[d] = m.registers[a]
+
+    return step
+
+
+def store(ins: Instruction, lay: Layout) -> Step:
+    """`st`, scalar or vector, to any space."""
+    space, count, kind = opcode(ins)
+    unit = UNSIGNED[SCALARS[kind].itemsize]
+    where = place(ins, lay, ins.operands[0], space)
+    values = lay.vector(ins, ins.operands[1], unit.itemsize)
+    if len(values) != count:
+        raise unsupported(ins, "operands")
+    width = unit.itemsize * count
+
+    def step(m: Machine) -> None:
+        parts = [read_as(m.registers[v], unit) for v in values]
+        value = parts[0] if count == 1 else _joined(parts, width)
+        put(m, where.space, where.address(m), value, width, ins.line)
+
+    return step
+
+
+def _joined(parts: list[Array], width: int) -> Array:
+    """Elements side by side, as one element of `width` bytes."""
+    shape = np.broadcast_shapes(*[p.shape for p in parts])
+    out = np.empty((*shape, len(parts)), parts[0].dtype)
+    for i, part in enumerate(parts):
+        out[..., i] = part
+    return out.view(UNSIGNED[width])[..., 0]
+
+
+def copy(ins: Instruction, lay: Layout) -> Step:
+    """`cp.async` and what closes and awaits its groups."""
+    parts = tuple(p for p in ins.parts if p not in HINTS)
+    if parts == ("async", "commit_group"):
+        return lambda m: m.copies.commit(m)
+    if parts == ("async", "wait_all"):
+        return lambda m: m.copies.wait_all(m)
+    if parts == ("async", "wait_group"):
+        left = ins.operands[0]
+        if not isinstance(left, Immediate):
+            raise unsupported(ins, "operand")
+        return lambda m: m.copies.wait(m, left.value)
+    if parts != ("async", "shared", "global"):
+        raise unsupported(ins)
+    return _copy(ins, lay)
+
+
+def _copy(ins: Instruction, lay: Layout) -> Step:
+    to = place(ins, lay, ins.operands[0], "shared")
+    of = place(ins, lay, ins.operands[1], "global")
+    size = ins.operands[2]
+    if not isinstance(size, Immediate) or size.value not in (4, 8, 16):
+        raise unsupported(ins, "size")
+    width = size.value
+    given = lay.operand(ins, ins.operands[3], 4) if len(ins.operands) > 3 else None
+    if len(ins.operands) > 4 or (given is not None and _is_predicate(ins, lay)):
+        raise unsupported(ins, "operands")
+
+    def step(m: Machine) -> None:
+        def begin(addr: Array) -> Array:
+            if m.tally is not None:
+                m.tally.shared(ins.line, addr, m.mask, width)
+            count = None if given is None else read_as(m.registers[given], S32)
+            value = _source(m, of.address(m), count, width, ins.line)
+            m.copies.start(m, addr, value, width, ins.line)
+            return value
+
+        inside(m, m.shared, to.address(m), width, ins.line, begin)
+
+    return step
+
+
+def _is_predicate(ins: Instruction, lay: Layout) -> bool:
+    operand = ins.operands[3]
+    return isinstance(operand, Name) and lay.width(operand.text) == 0
+
+
+def _source(m: Machine, addr: Array, count: Array | None, width: int, line: int) -> Array:
+    """What a copy brings: `count` bytes of memory, zeros behind them."""
+    if count is None or (count == width).all():
+        return fetch(m, "global", addr, width, line)
+    kept = m.mask
+    reads = count > 0
+    m.mask = reads if kept is None else reads & kept
+    zero = np.zeros((1, 1), UNSIGNED[width])
+    value = np.where(m.mask, fetch(m, "global", addr, width, line), zero) if m.mask.any() else zero
+    m.mask = kept
+    partial = reads & (count < width)
+    if partial.any():
+        shape = np.broadcast_shapes(value.shape, count.shape)
+        flat = np.ascontiguousarray(np.broadcast_to(value, shape)).view(np.uint8)
+        flat = flat.reshape(*shape, width) * (np.arange(width) < count[..., None])
+        value = flat.astype(np.uint8).view(UNSIGNED[width])[..., 0]
+    return value
+
+
+BUILDERS: dict[str, Builder] = {"ld": load, "ldu": load, "st": store, "cp": copy}

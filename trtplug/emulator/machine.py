@@ -1,0 +1,81 @@
+"""What a running instruction can reach: registers, memories, the lanes at hand, the watchers.
+
+One `Machine` runs one batch of blocks in lockstep; `run` makes it, instructions change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trtplug.emulator.async_copy import Copies
+from trtplug.emulator.checks import Findings
+from trtplug.emulator.counters import Tally
+from trtplug.emulator.global_memory import GlobalMemory
+from trtplug.emulator.races import RaceLog
+from trtplug.emulator.row_memory import RowMemory
+from trtplug.emulator.sums import Sums
+from trtplug.emulator.values import WARP, Array, spread
+
+
+@dataclass(slots=True)
+class Machine:
+    """State of one batch of blocks."""
+
+    blocks: int
+    """Blocks in the batch: rows of every array."""
+    threads: int
+    """Threads of a block, rounded up to whole warps: columns of every array."""
+    registers: list[Array]
+    """By number; see `decode.Layout`."""
+    global_memory: GlobalMemory
+    shared: RowMemory
+    """Row = block."""
+    local: RowMemory
+    """Row = thread of the batch."""
+    findings: Findings
+    tally: Tally | None
+    """None: nothing is counted per access."""
+    races: RaceLog | None
+    copies: Copies
+    sums: dict[tuple[tuple[int, ...], ...], Sums] = field(default_factory=dict)
+    """Sums of tensor-core products that are not in their registers yet, by accumulators."""
+    mask: Array | None = None
+    """Lanes that run now, broadcast to [blocks, threads]; None: all of them."""
+    stores: int = 0
+    """Memory changes so far: an iteration that changes nothing repeats for ever."""
+    real_threads: int = 0
+    """Threads that exist; the last warp may be short of some."""
+    row_of: Array = field(init=False)
+    """[blocks, 1]: number of the block within the batch."""
+    lane: Array = field(init=False)
+    """[1, threads]: number of the thread within its block."""
+    lane_number: Array = field(init=False)
+    """[blocks, threads]: number of the thread within the batch."""
+    real: Array = field(init=False)
+    """[1, threads]: whether the thread exists."""
+
+    def __post_init__(self) -> None:
+        self.row_of = np.arange(self.blocks, dtype=np.int64)[:, None]
+        self.lane = np.arange(self.threads, dtype=np.int64)[None]
+        self.lane_number = self.row_of * self.threads + self.lane
+        self.real = self.lane < (self.real_threads or self.threads)
+
+    @property
+    def lanes(self) -> tuple[int, int]:
+        """Shape of a full register."""
+        return self.blocks, self.threads
+
+    def active_warps(self) -> int:
+        """Warps with a lane that runs now."""
+        if self.mask is None:
+            return self.blocks * self.threads // WARP
+        full = spread(self.mask, (self.mask.shape[0], self.threads))
+        warps = full.reshape(full.shape[0], -1, WARP).any(axis=2).sum()
+        return int(warps) * (self.blocks if full.shape[0] == 1 else 1)
+
+
+Step = Callable[[Machine], None]
+"""One decoded instruction."""

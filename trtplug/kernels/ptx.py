@@ -1,0 +1,191 @@
+"""PTX versions: NVRTC writes its own newest, which older drivers refuse.
+
+`lower_version` writes the oldest version that the target and every instruction allow. What each
+feature asks for is from the PTX ISA manual ("PTX ISA Notes" of each instruction, and its release
+history). An instruction that is not listed here keeps the version that the compiler wrote: better
+a newer driver needed than a text that none takes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+Version = tuple[int, int]
+
+_VERSION = re.compile(r"^\.version (\d+)\.(\d+)$", re.MULTILINE)
+_TARGET = re.compile(r"^\.target sm_(\d+)([af]?)", re.MULTILINE)
+_OPCODE = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:\{\s*)?([a-z][a-z0-9_]*(?:[.:]{1,2}[\w]+)*)\b")
+_VARIABLE = re.compile(r"^\.global [^=;{]*?([\w$]+)(?:\[\d*\])?(?: = [^;]*)?;\n", re.MULTILINE)
+_COMMENT = re.compile(r"//.*$", re.MULTILINE)
+
+TARGET_VERSIONS: dict[int, Version] = {
+    75: (6, 3),
+    80: (7, 0),
+    86: (7, 1),
+    87: (7, 4),
+    89: (7, 8),
+    90: (7, 8),
+    100: (8, 6),
+    103: (8, 8),
+    120: (8, 7),
+    121: (8, 8),
+}
+"""SM -> the first PTX version with that target."""
+
+_BASE = frozenset(
+    [
+        "abs",
+        "add",
+        "addc",
+        "and",
+        "bfe",
+        "bfi",
+        "bra",
+        "brkpt",
+        "clz",
+        "cnot",
+        "copysign",
+        "cos",
+        "cvta",
+        "div",
+        "ex2",
+        "exit",
+        "fma",
+        "isspacep",
+        "ld",
+        "lg2",
+        "mad",
+        "madc",
+        "max",
+        "min",
+        "mov",
+        "mul",
+        "neg",
+        "not",
+        "or",
+        "popc",
+        "prmt",
+        "rcp",
+        "rem",
+        "ret",
+        "rsqrt",
+        "sad",
+        "selp",
+        "set",
+        "setp",
+        "shf",
+        "shl",
+        "shr",
+        "sin",
+        "slct",
+        "sqrt",
+        "st",
+        "sub",
+        "subc",
+        "testp",
+        "trap",
+        "vote",
+        "xor",
+        "call",
+        "membar",
+        "bfind",
+        "brev",
+        "fns",
+        "lop3",
+    ]
+)
+"""Instructions of PTX 6.0 and before in all the forms that compilers write for our kernels."""
+
+_FEATURES: tuple[tuple[str, Version], ...] = (
+    # The first that matches counts: the particular before the general.
+    (r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.f16", (6, 5)),
+    (r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(f16|bf16)", (7, 0)),
+    (r"mma\.sync\.aligned\.m16n8k[48]\.row\.col\.f32\.(tf32|bf16)", (7, 0)),
+    (r"ldmatrix\.sync\.aligned\.m8n8\.x[124]\.(trans\.)?shared\.b16", (6, 5)),
+    (r"cp\.async\.(ca|cg)\.shared\.global", (7, 0)),
+    (r"cp\.async\.(commit_group|wait_group|wait_all)", (7, 0)),
+    (r"cvt\.rn(\.relu)?\.(bf16x2|f16x2|bf16)\.f32", (7, 0)),
+    (r"cvt(\.\w+)*\.(bf16|tf32|e4m3|e5m2)", (9, 9)),
+    (r"cvt(\.\w+)+", (6, 0)),
+    (r"(bar|barrier)\.(warp\.)?sync", (6, 0)),
+    (r"tanh\.approx\.f32", (7, 0)),
+    (r"(abs|neg|min|max|fma)(\.\w+)*\.bf16(x2)?", (7, 0)),
+    (r"(min|max)(\.\w+)*\.NaN\.\w+", (7, 0)),
+    (r"ex2\.approx(\.ftz)?\.f16(x2)?", (7, 0)),
+    (r"(add|sub|mul|fma|neg|set|setp)(\.\w+)*\.f16(x2)?", (6, 0)),
+    (r"(ld|st)(\.\w+)*(\.|::)(b128|v8|L2|L1|cluster|cta)\w*", (9, 9)),
+)
+
+_CALLS_NONE = (9, 9)
+"""Above every version: marks forms that are not understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """PTX with its version line rewritten."""
+
+    text: str
+    version: str
+    """Such as `7.0`."""
+    written: str
+    """What the compiler had written."""
+    kept_for: str
+    """The instruction that is not understood, where the version was kept for one; else empty."""
+
+
+def lower_version(ptx: str) -> Lowered:
+    """The same PTX with the oldest version that target and instructions allow.
+
+    Raises:
+        ValueError: the text has no `.version` or no `.target` line.
+    """
+    version, target = _VERSION.search(ptx), _TARGET.search(ptx)
+    if version is None or target is None:
+        raise ValueError("PTX without .version or .target")
+    written = (int(version[1]), int(version[2]))
+    needed = TARGET_VERSIONS.get(int(target[1]), written) if not target[2] else written
+    kept_for = ""
+    for opcode in opcodes(ptx):
+        wanted = needed_version(opcode)
+        if wanted is None:
+            needed, kept_for = written, opcode
+            break
+        needed = max(needed, wanted)
+    lowest = min(needed, written)
+    text = _VERSION.sub(f".version {lowest[0]}.{lowest[1]}", ptx, count=1)
+    return Lowered(text=text, version=_spelt(lowest), written=_spelt(written), kept_for=kept_for)
+
+
+def drop_unread_variables(ptx: str) -> str:
+    """The same PTX without `.global` variables that nothing reads.
+
+    NVRTC writes every static constant of a class out as one: some forty lines for our kernels.
+    """
+    counts: dict[str, int] = {}
+    for word in re.findall(r"[\w$]+", ptx):
+        counts[word] = counts.get(word, 0) + 1
+    return _VARIABLE.sub(lambda found: "" if counts[found[1]] == 1 else found[0], ptx)
+
+
+def needed_version(opcode: str) -> Version | None:
+    """The first version with this instruction; None where it is not listed."""
+    for pattern, version in _FEATURES:
+        if re.match(pattern + r"(\.|$)", opcode):
+            return None if version == _CALLS_NONE else version
+    return (6, 0) if opcode.partition(".")[0] in _BASE else None
+
+
+def opcodes(ptx: str) -> tuple[str, ...]:
+    """The different instructions of a text, in order of name; directives and labels left out."""
+    found = set()
+    for line in _COMMENT.sub("", ptx).splitlines():
+        match = _OPCODE.match(line)
+        # A label ends in a colon; a directive begins with a point and does not match.
+        if match and not line.rstrip().endswith(":"):
+            found.add(match[1])
+    return tuple(sorted(found))
+
+
+def _spelt(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,214 @@
+"""What the machine code of a kernel's main loop is made of, from the text that nvdisasm prints.
+
+The main loop is the natural loop of the control-flow graph with most matrix instructions. Counting
+from label to branch would be wrong: the assembler moves parts of a loop out of line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_LABEL = re.compile(r"^\s*(\.L_\w+):")
+_INSTRUCTION = re.compile(
+    r"^\s*/\*[0-9a-f]{4,}\*/\s+(?P<guard>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
+)
+_TARGET = re.compile(r"`\((\.L_\w+)\)")
+_LEAVES = ("EXIT", "RET", "BRX", "JMX")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One line of machine code."""
+
+    opcode: str
+    """With its modifiers, such as `HMMA.16816.F32`."""
+    guarded: bool
+    """Whether a predicate decides if it runs."""
+    target: str | None
+    """Label that it branches to."""
+
+    @property
+    def kind(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Instructions that run one after the other."""
+
+    instructions: tuple[Instruction, ...]
+    followers: tuple[int, ...]
+    """Places of the blocks that may come next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MainLoop:
+    """Counts over one pass of a kernel's main loop."""
+
+    instructions: int
+    counts: tuple[tuple[str, int], ...]
+    """Opcode without modifiers -> instructions, most first."""
+
+    def count(self, *kinds: str) -> int:
+        """Instructions of these kinds."""
+        return sum(number for kind, number in self.counts if kind in kinds)
+
+    @property
+    def mma(self) -> int:
+        """Matrix instructions."""
+        return self.count(*MATRIX)
+
+    @property
+    def mma_share(self) -> float:
+        """Share of all instructions that is matrix instructions, 0 to 1."""
+        return self.mma / self.instructions
+
+
+MATRIX = ("HMMA", "HGMMA", "IMMA", "UTCHMMA")
+"""Opcodes of the Tensor Cores."""
+LOCAL = ("LDL", "STL")
+"""Opcodes that reach local memory: spills."""
+FEEDS = ("LDGSTS", "LDG", "UBLKCP", "LDS", "LDSM")
+"""Opcodes that bring operands: a loop without any computes nothing on a tensor."""
+
+
+def find_main_loop(text: str) -> MainLoop | None:
+    """The main loop of the one function in nvdisasm's text; None where no loop is in it.
+
+    Of loops with as many matrix instructions the shortest is taken, so an inner loop and not the
+    one around it; where no loop has any, the one with most instructions that feed operands.
+    """
+    blocks = _blocks(tuple(_lines(text)))
+    loops = [_count([blocks[b] for b in body]) for body in _loops(blocks)]
+    # The branch to itself that ends every kernel is no loop.
+    return max(
+        (loop for loop in loops if loop.mma or loop.count(*FEEDS)),
+        key=lambda loop: (loop.mma, loop.count(*FEEDS) if not loop.mma else 0, -loop.instructions),
+        default=None,
+    )
+
+
+def count_all(text: str) -> MainLoop:
+    """The same counts over a whole kernel, each instruction once."""
+    return _count(_blocks(tuple(_lines(text))))
+
+
+def _count(blocks: Sequence[Block]) -> MainLoop:
+    counts: dict[str, int] = {}
+    for block in blocks:
+        for instruction in block.instructions:
+            counts[instruction.kind] = counts.get(instruction.kind, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return MainLoop(instructions=sum(counts.values()), counts=tuple(ordered))
+
+
+def _lines(text: str) -> Iterator[str | Instruction]:
+    """Labels and instructions, in order."""
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            yield label[1]
+        elif found := _INSTRUCTION.match(line):
+            target = _TARGET.search(found["rest"])
+            yield Instruction(
+                opcode=found["opcode"],
+                # `BRA P0, label` and `BRA.U UP0, label` are guarded as well.
+                guarded=bool(found["guard"]) or bool(re.match(r"\s*!?U?P\d", found["rest"])),
+                target=target[1] if target else None,
+            )
+
+
+def _blocks(lines: tuple[str | Instruction, ...]) -> list[Block]:
+    """Basic blocks: cut at labels and after branches."""
+    parts: list[list[Instruction]] = [[]]
+    starts: dict[str, int] = {}
+    for line in lines:
+        if isinstance(line, str):
+            if parts[-1]:
+                parts.append([])
+            starts[line] = len(parts) - 1
+            continue
+        parts[-1].append(line)
+        if _is_branch(line) or line.kind in _LEAVES:
+            parts.append([])
+    return [
+        Block(instructions=tuple(part), followers=_followers(place, part, starts, len(parts)))
+        for place, part in enumerate(parts)
+    ]
+
+
+def _is_branch(instruction: Instruction) -> bool:
+    # ptxas leaves loops by `@!P1 CALL.REL.NOINC` too, as a jump out of line.
+    return instruction.kind in ("BRA", "JMP", "CALL") and instruction.target is not None
+
+
+def _followers(
+    place: int, part: Sequence[Instruction], starts: Mapping[str, int], blocks: int
+) -> tuple[int, ...]:
+    last = part[-1] if part else None
+    found = []
+    if last is not None and _is_branch(last) and last.target and last.target in starts:
+        found.append(starts[last.target])
+    # What is called may come back.
+    ends = (
+        last is not None
+        and not last.guarded
+        and last.kind != "CALL"
+        and (_is_branch(last) or last.kind in _LEAVES)
+    )
+    if not ends and place + 1 < blocks:
+        found.append(place + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def _loops(blocks: Sequence[Block]) -> Iterator[frozenset[int]]:
+    """Bodies of the natural loops, those with one head joined."""
+    dominators = _dominators(blocks)
+    bodies: dict[int, frozenset[int]] = {}
+    for place, block in enumerate(blocks):
+        for head in block.followers:
+            if head in dominators[place]:
+                body = _body(blocks, head, place)
+                bodies[head] = bodies.get(head, frozenset()) | body
+    return iter(bodies.values())
+
+
+def _dominators(blocks: Sequence[Block]) -> list[frozenset[int]]:
+    """For each block, those that every way to it passes; the usual fixed point."""
+    every = frozenset(range(len(blocks)))
+    before = _before(blocks)
+    found = [frozenset((0,)), *(every for _ in blocks[1:])]
+    changed = True
+    while changed:
+        changed = False
+        for place in range(1, len(blocks)):
+            ways = [found[b] for b in before[place]]
+            new = (frozenset.intersection(*ways) if ways else frozenset()) | {place}
+            changed |= new != found[place]
+            found[place] = new
+    return found
+
+
+def _before(blocks: Sequence[Block]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in blocks]
+    for place, block in enumerate(blocks):
+        for follower in block.followers:
+            before[follower].append(place)
+    return before
+
+
+def _body(blocks: Sequence[Block], head: int, tail: int) -> frozenset[int]:
+    """Head, tail, and all that reaches the tail without passing the head."""
+    before = _before(blocks)
+    body, todo = {head, tail}, [tail] if tail != head else []
+    while todo:
+        for block in before[todo.pop()]:
+            if block not in body:
+                body.add(block)
+                todo.append(block)
+    return frozenset(body)

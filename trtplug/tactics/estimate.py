@@ -1,0 +1,167 @@
+"""Predicted time of a tactic on a GPU, by a stated model; nothing here is measured.
+
+A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave three terms stand
+against each other, and the longest counts; the waves, and a fixed start, are added up.
+
+    tensor   multiply-adds of the wave's tiles over the Tensor Cores' (or the FP32) dense peak
+    shared   bytes that a tile's copies and fragments move through shared memory, at 128 bytes a
+             clock and SM
+    memory   bytes of all inputs, weights and the output, each once, at the bandwidth of DRAM; at
+             L2_SPEEDUP times that where all of it fits into the L2 cache
+
+and where a block's own chain of steps is longer than its share of a wave, that chain is the time:
+`LATENCY_CLOCKS` for each step in depth. So small grids with deep sums come out slow, as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
+from trtplug.tactics.generate import bundle_of, threads_of
+from trtplug.tactics.launch import divide_up, launch_of
+from trtplug.tactics.problem import ELEMENT_BYTES, Problem, padded
+from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem, Tactic, Tile
+
+if TYPE_CHECKING:
+    from trtplug.profile import GpuProfile
+    from trtplug.tensor import Sizes
+
+BoundBy = Literal["tensor", "shared", "memory", "latency"]
+
+START_US = 2.0
+"""From the end of one kernel of a CUDA graph to the work of the next."""
+L2_SPEEDUP = 3.0
+"""L2 over DRAM bandwidth where a layer's tensors stay in the cache: of the order of what vendors'
+microbenchmarks give (2 to 5); a guess, to be replaced by measurements."""
+L2_SHARE = 0.7
+"""Share of the L2 cache that one layer may take before it spills over."""
+SHARED_BYTES_PER_CLOCK = 128
+"""Of one SM."""
+LATENCY_CLOCKS = 300
+"""A step of a block that nothing hides: fragments, products, barrier."""
+PEAK_SHARE = 0.8
+"""What kernels reach of a dense peak at best."""
+HOPPER_PEAK_SHARE = 0.62
+"""The same on sm_90, whose peak is that of warp-group products; ours are those of a warp."""
+DEFAULT_CLOCK_MHZ = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A predicted time and the terms that it came from, in microseconds."""
+
+    predicted_us: float
+    bound_by: BoundBy
+    waves: int
+    terms: tuple[tuple[str, float], ...]
+
+
+def predict(
+    tactic: Tactic, problem: Problem, profile: GpuProfile, usage: Usage, sizes: Sizes
+) -> Prediction | None:
+    """The prediction at an input [batch, channels, height, width]; None where figures are missing.
+
+    Args:
+        tactic: what runs.
+        problem: what it computes.
+        profile: the GPU.
+        usage: resources of the compiled kernel.
+        sizes: of the input.
+    """
+    peak = _peak(tactic, problem, profile)
+    bandwidth, sms = profile.memory_bandwidth_bytes_per_s, profile.sm_count
+    limits = LIMITS.get(profile.sm.number)
+    if peak is None or bandwidth is None or sms is None or limits is None:
+        return None
+    clock_hz = (profile.boost_clock_mhz or DEFAULT_CLOCK_MHZ) * 1e6
+    grid = launch_of(tactic, problem, sizes).grid
+    blocks = grid[0] * grid[1] * grid[2]
+    at_once = max(1, blocks_per_sm(usage, threads_of(tactic), limits)) * sms
+    waves = divide_up(blocks, at_once)
+    work = _work(tactic, problem)
+    # The blocks of the fullest SM, wave after wave: what is left over in the last wave costs a
+    # whole block's time on it.
+    per_sm = divide_up(blocks, sms)
+    terms: dict[BoundBy, float] = {
+        "tensor": per_sm * sms * work.multiply_adds * 2e6 / (peak * _peak_share(tactic, profile)),
+        "shared": per_sm * work.shared_bytes / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
+        "memory": _memory_us(problem, sizes, bandwidth, profile.l2_bytes),
+        "latency": waves * work.steps * LATENCY_CLOCKS / clock_hz * 1e6,
+    }
+    bound = max(terms, key=lambda name: terms[name])
+    return Prediction(
+        predicted_us=START_US + terms[bound],
+        bound_by=bound,
+        waves=int(waves),
+        terms=tuple(terms.items()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What one block does."""
+
+    multiply_adds: int
+    shared_bytes: int
+    steps: int
+    """In depth, one after the other."""
+
+
+def _work(tactic: Tactic, problem: Problem) -> _Work:
+    match tactic:
+        case Gemm():
+            terms = problem.taps * padded(problem.group_channels)
+            return _gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
+        case Stem():
+            terms = problem.taps * problem.channels
+            return _gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
+        case Depthwise():
+            outputs = tactic.threads * tactic.across * 8
+            return _Work(
+                multiply_adds=outputs * problem.taps,
+                shared_bytes=0,
+                steps=problem.attributes.kernel_shape[0],
+            )
+        case Direct():
+            terms = problem.taps * problem.group_channels
+            outputs = tactic.threads * bundle_of(tactic, problem)
+            return _Work(multiply_adds=outputs * terms, shared_bytes=0, steps=terms)
+
+
+def _gemm_work(tile: Tile, steps: int) -> _Work:
+    # A warp reads its rows and columns of both operands in each step; all is written once.
+    warps = tile.threads // 32
+    read = warps * (tile.warp_rows + tile.warp_columns) * tile.depth * 2
+    return _Work(
+        multiply_adds=tile.rows * tile.columns * tile.depth * steps,
+        shared_bytes=(read + tile.stage_bytes) * steps,
+        steps=steps,
+    )
+
+
+def _peak(tactic: Tactic, problem: Problem, profile: GpuProfile) -> float | None:
+    """Dense peak of the arithmetic that a tactic uses, in operations a second."""
+    peak = profile.dense_peak
+    if isinstance(tactic, (Depthwise, Direct)):
+        return peak.fp32_flops_per_s
+    return peak.fp16_flops_per_s if problem.dtype == "float16" else peak.bf16_flops_per_s
+
+
+def _peak_share(tactic: Tactic, profile: GpuProfile) -> float:
+    on_tensor_cores = isinstance(tactic, (Gemm, Stem))
+    return HOPPER_PEAK_SHARE if on_tensor_cores and profile.sm.number == 90 else PEAK_SHARE
+
+
+def _memory_us(problem: Problem, sizes: Sizes, bandwidth: int, l2_bytes: int | None) -> float:
+    size = ELEMENT_BYTES[problem.dtype]
+    y = problem.output(sizes)
+    tensors = [sizes, y, *([y] if problem.has_residual else [])]
+    # HWC8 moves its padding lanes as well.
+    fill = padded if size == 2 else int
+    moved = sum(n * fill(c) * h * w for n, c, h, w in tensors) * size
+    outputs, inner, rows, columns = problem.weight_shape
+    moved += outputs * inner * rows * columns * size
+    in_cache = l2_bytes is not None and moved < L2_SHARE * l2_bytes
+    return moved / (bandwidth * (L2_SPEEDUP if in_cache else 1.0)) * 1e6
