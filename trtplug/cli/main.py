@@ -15,6 +15,7 @@ import typer
 import trtplug
 from trtplug import errors
 from trtplug.cli.build import build
+from trtplug.cli.cache import app as cache
 from trtplug.cli.doctor import doctor
 from trtplug.cli.inspect import inspect, verify_bundle
 from trtplug.cli.kernels import app as kernels
@@ -35,6 +36,7 @@ app = typer.Typer(
 for _command in (build, inspect, sites, rewrite, verify_bundle, targets, doctor):
     app.command()(_command)
 app.add_typer(kernels)
+app.add_typer(cache)
 
 
 def _version(wanted: bool) -> None:
