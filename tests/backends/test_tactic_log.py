@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.backends.tactic_logs import (
@@ -127,15 +127,8 @@ def test_a_long_log_takes_time_in_proportion():
 
 
 # No line breaks, and nothing that builders put around names.
-NAMES = (
-    st.text(
-        st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="(),[]:"),
-        min_size=1,
-        max_size=30,
-    )
-    .map(str.strip)
-    .filter(bool)
-)
+NAMES = st.text("abz09_-+/.@ <>=%|`#\u00e9\u202e\U0001f600", min_size=1, max_size=20)
+NAMES = NAMES.map(str.strip).filter(bool)
 HASHES = st.integers(0, 2**64 - 1).map(lambda n: f"0x{n:x}")
 FINITE = st.floats(min_value=1e-6, max_value=1e3, allow_nan=False)
 
@@ -169,7 +162,7 @@ def tables(draw) -> CandidateTable:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(tables(), max_size=4))
 def test_what_was_printed_is_what_is_read(printed):
     text = prefixed(
@@ -178,7 +171,7 @@ def test_what_was_printed_is_what_is_read(printed):
     assert parse_tactic_text(text).tables == tuple(printed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(tables(), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_what_threads_printed_in_any_order_is_what_is_read(printed, random):
     streams = [[(n, line) for line in print_table(t)] for n, t in enumerate(printed)]
@@ -193,7 +186,7 @@ def test_what_threads_printed_in_any_order_is_what_is_read(printed, random):
 PIECES = [*SAMPLE_10_8.splitlines(), *SAMPLE_11.splitlines(), "3,", "0x", ", ,", "\x00", "[V] "]
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=60)), max_size=30))
 def test_garbage_raises_nothing(lines):
     log = parse_tactic_text("\n".join(lines))
@@ -202,7 +195,7 @@ def test_garbage_raises_nothing(lines):
         assert all(c.cost_ms is None or c.cost_ms >= 0 for c in found.candidates)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.data())
 def test_cut_anywhere_raises_nothing_and_invents_nothing(printed, data):
     text = prefixed(list(print_table(printed)), "[V] ")

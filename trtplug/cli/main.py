@@ -19,8 +19,10 @@ from trtplug.cli.cache import app as cache
 from trtplug.cli.doctor import doctor
 from trtplug.cli.inspect import inspect, verify_bundle
 from trtplug.cli.kernels import app as kernels
+from trtplug.cli.lock import app as lock
 from trtplug.cli.rewrite import rewrite
 from trtplug.cli.sites import sites
+from trtplug.cli.tactics import tactics
 from trtplug.cli.targets import targets
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (build, inspect, sites, rewrite, verify_bundle, targets, doctor):
+for _command in (build, inspect, sites, rewrite, tactics, verify_bundle, targets, doctor):
     app.command()(_command)
 app.add_typer(kernels)
 app.add_typer(cache)
+app.add_typer(lock)
 
 
 def _version(wanted: bool) -> None:
