@@ -77,6 +77,17 @@ def test_a_log_that_ends_early_gives_what_it_has(lines):
     assert all(t.complete == (lines >= 7) for t in log.tables)
 
 
+def test_a_line_cut_within_its_hash_is_not_trusted():
+    """The rest of the hash could be that of another candidate."""
+    short = SAMPLE_10_8.replace("0x393e4ef8ad243", "0x665")
+    cut = short[: short.index("The selected tactic")] + (
+        "The selected tactic is (tactic hash, cost(in ms)):0x665"
+    )
+    (found,) = parse_tactic_text(cut).tables
+    assert found.selected == "0x665"
+    assert not found.complete
+
+
 def interleave(*streams):
     """One line of each in turn."""
     streams = [list(s) for s in streams]
@@ -111,6 +122,24 @@ def test_without_threads_a_table_broken_by_another_is_put_together_by_its_figure
     assert [t.selected for t in log.tables] == [one.selected, two.selected]
     # Put together, but by conclusion: it is not to be acted on.
     assert not any(t.complete for t in log.tables)
+
+
+def test_tables_with_one_fastest_time_are_told_apart_by_their_order():
+    one = table("a", [0.01, 0.02, 0.03])
+    two = table("b", [0.01, 0.015], key=OTHER_KEY)
+    first, second = list(print_table(one)), list(print_table(two))
+    text = "".join(line + "\n" for line in [*first[:5], *second, *first[5:]])
+    log = parse_tactic_text(text)
+    assert [t.candidates for t in log.tables] == [one.candidates, two.candidates]
+
+
+def test_a_choice_belongs_to_the_table_that_has_its_hash():
+    one, two = table("a", [0.01, 0.02]), table("b", [0.5, 0.7], key=OTHER_KEY)
+    first, second = list(print_table(one)), list(print_table(two))
+    text = "".join(line + "\n" for line in [*first[:5], *second[:5], *first[5:], *second[5:]])
+    log = parse_tactic_text(text)
+    assert [t.selected for t in log.tables] == [one.selected, two.selected]
+    assert [t.written for t in log.tables] == [one.written, two.written]
 
 
 def test_an_operation_without_a_table_does_not_spoil_the_rest():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -86,6 +87,8 @@ def test_the_bundle_holds_the_pair_and_all_of_it_verifies(made):
     assert run_here("verify-bundle", bundle).status == 0
     assert run_here("lock", "verify", bundle).status == 0
     assert "margin 2.0% near tie" in run_here("tactics", bundle).out
+    sidecar = run_here("inspect", bundle / "sm_89" / "timing.cache.json").out
+    assert sidecar.startswith("sidecar of  timing.cache\nGPU         NVIDIA H200 (sm_90)\n")
     assert "0 hits" not in run_here("inspect", bundle / "sm_89" / "report.json").out
 
 
@@ -103,3 +106,26 @@ def test_a_cache_that_does_not_fit_its_sidecar_fails_the_target(made, here):
     ran = run_here("build", "tactics.onnx", "--target", "sm_89", "--out", "bad", "--force")
     assert ran.status == 3
     assert "error[cache-unusable]" in ran.err
+
+
+@pytest.mark.parametrize("name", ["lock.json", "report.json", "timing.cache", "timing.cache.json"])
+def test_random_damage_is_an_answer_or_one_error_and_never_a_fault(made, name):
+    bundle, _, _ = made
+    file = bundle / "sm_89" / name
+    whole = file.read_bytes()
+    rng = random.Random(name)
+    for _ in range(4):
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 4)):
+            position = rng.randrange(len(data))
+            data[position : position + rng.randint(0, 2)] = rng.randbytes(rng.randint(0, 2))
+        file.write_bytes(data)
+        for arguments in (
+            ("lock", "verify", bundle),
+            ("lock", "show", bundle / "sm_89" / "lock.json"),
+            ("tactics", bundle),
+            ("cache", "import", bundle / "sm_89" / "timing.cache", "--any-machine"),
+        ):
+            ran = run_here(*arguments)
+            assert ran.status in (0, 1, 2), (arguments, ran)
+            assert ran.status != 2 or ran.err.startswith("error[")

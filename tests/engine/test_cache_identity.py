@@ -60,6 +60,11 @@ def test_any_gpu_of_the_machine_will_do():
     assert machine_differences(identity(), machine()) == ()
 
 
+def test_the_sm_is_that_of_the_gpu_of_the_name():
+    odd = identity(sm="sm_89")
+    assert [str(d) for d in machine_differences(odd, machine())] == ["sm: sm_89, not sm_90"]
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

@@ -306,3 +306,28 @@ def test_kill_at_any_moment_leaves_the_last_good_pair(store):
         assert not isinstance(entry, Flawed)
     # A lock whose holder was killed is free.
     assert build(store, [999_999]).word == "cold"
+
+
+# --- random damage ---
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_damage_is_told_or_did_not_reach_the_cache(store, seed):
+    build(store, [1, 2, 3])
+    whole = blob_of(store).read_bytes()
+    rng = random.Random(seed)
+    file = rng.choice(sorted(store.folder(identity()).iterdir()))
+    data = bytearray(file.read_bytes())
+    for _ in range(rng.randint(1, 3)):
+        position = rng.randrange(len(data))
+        if rng.random() < 0.3:
+            del data[position:]
+            break
+        data[position] = rng.randrange(256)
+    file.write_bytes(data)
+    attached = store.attach(identity(), API)
+    assert attached.blob in (None, whole)
+    assert (attached.blob is None) == bool(attached.rejected) == bool(attached.set_aside)
+    # The next build has a good one in either case.
+    assert build(store, [1, 2, 3]).sha256 is not None
+    assert build(store, [1, 2, 3]).word == "hit"
