@@ -13,10 +13,8 @@ import trtplug
 from trtplug.backends.log import Listing, parse_layer_text
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
-from trtplug.engine.build_cache import CACHE, CACHE_FILES
-from trtplug.engine.cache_transfer import read_cache
 from trtplug.engine.contents import describe_file
-from trtplug.engine.lock import LOCK, Lock, LockCache
+from trtplug.engine.lock import CACHE, CACHE_FILES, LOCK, Lock, LockCache
 from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
 from trtplug.engine.manifest import (
     Agreement,
@@ -30,6 +28,7 @@ from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
+from trtplug.report.candidates import report_timing_cache
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
@@ -92,8 +91,7 @@ def produce_target(
     engine = _name_engine(ground, planned, outcome)
     listing = _take_listing(place / "layers.txt")
     tables = read_tables(place / "build.log")
-    paired = all((place / name).is_file() for name in CACHE_FILES)
-    cached = read_cache(place / CACHE) if paired else None
+    cached = _read_cache(place)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tables, cache))
     _check_precision(ground.plan.precision, report)
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
@@ -175,6 +173,15 @@ def _take_listing(file: Path) -> Listing | None:
     return listing
 
 
+def _read_cache(place: Path) -> CacheEntry | None:
+    """The timing cache that ships beside the engine, where there is one with its sidecar."""
+    if not all((place / name).is_file() for name in CACHE_FILES):
+        return None
+    from trtplug.engine.cache_transfer import read_cache
+
+    return read_cache(place / CACHE)
+
+
 def read_tables(log: Path) -> tuple[CandidateTable, ...]:
     """The candidate tables in a builder's log; most logs have none, and are not parsed."""
     data = log.read_bytes()
@@ -217,7 +224,7 @@ def _inputs(
             *_aslr_warning(outcome),
         ),
         tables=tables,
-        cache=cache,
+        cache=report_timing_cache(cache),
     )
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from tests.engine.cache_stand_in import StandIn, identity, key, values
 from tests.engine.test_timing_cache import build, held
-from trtplug.engine.build_cache import CACHE, CACHE_FILES, lay_out, take_in
+from trtplug.engine.build_cache import lay_out, take_in
 from trtplug.engine.cache_transfer import read_cache
+from trtplug.engine.lock import CACHE, CACHE_FILES
 from trtplug.engine.timing_cache import TimingCacheStore
 from trtplug.errors import OutputError
 

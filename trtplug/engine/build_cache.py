@@ -12,6 +12,7 @@ from trtplug.document import to_json
 from trtplug.engine.cache_files import write_whole
 from trtplug.engine.cache_sidecar import make_sidecar
 from trtplug.engine.cache_transfer import sidecar_of
+from trtplug.engine.lock import CACHE
 from trtplug.scratch import as_output_error
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
     from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.engine.timing_cache import Attached, CacheOutcome, TimingCacheStore
-
-CACHE = "timing.cache"
-CACHE_FILES = (CACHE, f"{CACHE}.json")
-"""The timing cache and its sidecar, as a bundle has them."""
 
 
 def lay_out(attached: Attached, file: Path) -> Path | None:

@@ -20,6 +20,10 @@ SCHEMA = "trtplug.lock/1"
 
 LOCK = "lock.json"
 
+CACHE = "timing.cache"
+CACHE_FILES = (CACHE, f"{CACHE}.json")
+"""The timing cache and its sidecar, as a bundle has them."""
+
 Choice = Literal["plugin", "native"]
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import trtplug
 from trtplug.backends.log import Listing
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.model.external import tensors_of
 from trtplug.profile import GpuProfile
 from trtplug.report.bounds import ASSUMPTIONS
 from trtplug.report.candidates import (
     Joined,
     join_tables,
-    report_timing_cache,
     unjoined_candidates,
 )
 from trtplug.report.layers import LayerContext, report_layers
@@ -30,6 +28,7 @@ from trtplug.report.report import (
     ReportLayer,
     ReportModel,
     ReportShape,
+    ReportTimingCache,
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
@@ -58,7 +57,7 @@ class ReportInputs:
     warnings: tuple[str, ...]
     tables: tuple[CandidateTable, ...] = ()
     """What the builder tried, where its log tells."""
-    cache: CacheOutcome | None = None
+    cache: ReportTimingCache | None = None
     """None where the builder has no timing cache."""
 
 
@@ -83,7 +82,7 @@ def make_report(inputs: ReportInputs) -> Report:
         environment=inputs.environment,
         layers=layers,
         unjoined_candidates=unjoined_candidates(joined, inputs.names),
-        timing_cache=report_timing_cache(inputs.cache),
+        timing_cache=inputs.cache,
         sites=sites,
         near_misses=near_misses,
         islands=inputs.islands,
