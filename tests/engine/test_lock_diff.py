@@ -137,6 +137,18 @@ def test_keys_that_follow_their_names_are_no_change():
     assert len(diff_locks(TRT, nameless).tactics) == 2
 
 
+def test_only_as_many_keys_are_taken_for_others_as_there_are():
+    twice = tuple(tactic(k, "0x1", "op", ["n"]) for k in ("0xa", "0xb"))
+    once = (tactic("0xc", "0x1", "op", ["n"]),)
+    diff = diff_locks(replace(TRT, tactics=twice), replace(TRT, tactics=once))
+    assert [d.field for d in diff.tactics] == ["op (0xb)"]
+
+
+def test_keys_without_nodes_are_never_taken_for_others():
+    one, two = (replace(TRT, tactics=(tactic(k, "0x1"),)) for k in ("0xa", "0xb"))
+    assert [d.field for d in diff_locks(one, two).tactics] == ["0xa", "0xb"]
+
+
 def test_a_winner_that_changed_is_named_by_its_operation():
     other = replace(TRT, tactics=(TRT.tactics[0], replace(TRT.tactics[1], tactic_hash="0x9")))
     (found,) = diff_locks(TRT, other).tactics

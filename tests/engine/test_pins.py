@@ -62,6 +62,12 @@ def test_a_glob_takes_the_fastest_of_its_kernels_unless_the_builder_took_one():
     assert plan(pins=["conv=*"]) == ()
 
 
+def test_what_the_builder_took_is_kept_where_a_wish_allows_it_even_if_it_is_slower():
+    slower = table("conv", [0.010, 0.011], chosen=1)
+    assert plan(pins=["conv=*"], tables=(slower,)) == ()
+    assert plan(prefers=["sm80*"], tables=(slower,)) == ()
+
+
 def test_an_unknown_layer_is_named_with_those_there_are():
     with pytest.raises(TacticUnavailableError) as caught:
         plan(pins=["nope=0x1"])
