@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from tests.backends.double import DoubleBackend
+from tests.backends.test_cache_api import Caching
+from trtplug.backends import find
 from trtplug.backends.gpu import Gpu, GpuSearch
 from trtplug.backends.machine import read_machine
 from trtplug.target import Sm
@@ -20,6 +23,12 @@ def test_what_cannot_be_read_is_unknown(tmp_path):
     assert read_machine(SEARCH, tmp_path / "odd").driver is None
     (tmp_path / "empty").write_text("\n")
     assert read_machine(SEARCH, tmp_path / "empty").driver is None
+
+
+def test_the_builder_is_the_one_that_has_timing_caches(monkeypatch):
+    assert read_machine(SEARCH).tensorrt is None
+    monkeypatch.setattr(find, "BACKENDS", (DoubleBackend(), Caching()))
+    assert read_machine(SEARCH).tensorrt == "1.7.1.116"
 
 
 def test_looks_at_the_real_machine_without_raising():

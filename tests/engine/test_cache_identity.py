@@ -72,6 +72,8 @@ def test_the_sm_is_that_of_the_gpu_of_the_name():
         ({"gpus": (Gpu(name="NVIDIA H100", sm=Sm(90)),)}, ["gpu"]),
         ({"driver": "1"}, ["driver"]),
         ({"cuda": "12.8"}, ["cuda"]),
+        ({"tensorrt": "11.4.0.107"}, ["builder"]),
+        ({"tensorrt": "11.4.0.106"}, []),
         ({"gpus": (), "driver": None, "cuda": None}, ["gpu", "sm", "driver", "cuda"]),
     ],
 )

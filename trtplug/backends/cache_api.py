@@ -47,8 +47,21 @@ class TimingCacheApi(Protocol):
 class CachingBackend(Protocol):
     """A backend that has timing caches; its `capabilities().timing_cache` says so too."""
 
+    def version(self) -> str | None:
+        """As of every backend."""
+
     def timing_caches(self) -> TimingCacheApi:
         """The builder's own operations; loading it may take a while."""
+
+
+def caching_backend() -> CachingBackend | None:
+    """The first backend here that has timing caches and is installed."""
+    from trtplug.backends import find
+
+    for backend in find.BACKENDS:
+        if isinstance(backend, CachingBackend) and backend.version() is not None:
+            return backend
+    return None
 
 
 def timing_cache_api() -> TimingCacheApi:
@@ -57,11 +70,9 @@ def timing_cache_api() -> TimingCacheApi:
     Raises:
         BackendMissingError: there is none.
     """
-    from trtplug.backends import find
-
-    for backend in find.BACKENDS:
-        if isinstance(backend, CachingBackend) and backend.version() is not None:
-            return backend.timing_caches()
+    backend = caching_backend()
+    if backend is not None:
+        return backend.timing_caches()
     raise BackendMissingError(
         backend="trt",
         problem="timing caches are read by TensorRT itself, and it is not installed",

@@ -21,15 +21,24 @@ class Machine:
     """CUDA version that the driver offers, such as `13.0`."""
     gpu_problem: str
     """Why there is no GPU; empty where there is one."""
+    tensorrt: str | None = None
+    """Full build of the builder here that has timing caches; None where none is installed."""
 
 
 def read_machine(search: GpuSearch | None = None, version: Path = _DRIVER_VERSION) -> Machine:
-    """Looks; never raises."""
+    """Looks; never raises, and loads no builder."""
+    from trtplug.backends.cache_api import caching_backend
+
     found = find_gpus() if search is None else search
     try:
         driver = version.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         driver = ""
+    backend = caching_backend()
     return Machine(
-        gpus=found.gpus, driver=driver or None, cuda=found.driver, gpu_problem=found.problem
+        gpus=found.gpus,
+        driver=driver or None,
+        cuda=found.driver,
+        gpu_problem=found.problem,
+        tensorrt=backend.version() if backend else None,
     )

@@ -71,7 +71,7 @@ def identity_differences(wanted: CacheIdentity, found: CacheIdentity) -> tuple[D
 def machine_differences(identity: CacheIdentity, machine: Machine) -> tuple[Difference, ...]:
     """Fields in which a cache's machine differs from this one; what is not known here differs.
 
-    Any GPU of this machine will do.
+    Any GPU of this machine will do. The builder is compared where one is installed.
     """
     names = [gpu.name for gpu in machine.gpus]
     same = [gpu for gpu in machine.gpus if gpu.name == identity.gpu]
@@ -81,6 +81,7 @@ def machine_differences(identity: CacheIdentity, machine: Machine) -> tuple[Diff
         "sm": identity.sm if identity.sm in sms else ", ".join(sorted(sms)),
         "driver": machine.driver or "",
         "cuda": machine.cuda or "",
+        "builder": machine.tensorrt or identity.builder,
     }
     return mapping_differences(here, {name: _plain(identity)[name] for name in here})
 
