@@ -217,6 +217,19 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path):
         store.publish(attached, API, API.make(values(1)), model_sha256=MODEL)
 
 
+def test_a_flawed_entry_of_a_store_that_cannot_be_written_is_not_attached(store, monkeypatch):
+    build(store, [1])
+    os.truncate(blob_of(store), 3)
+
+    def refuse(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(TimingCacheStore, "set_aside", refuse)
+    attached = store.attach(identity(), API)
+    assert (attached.blob, attached.set_aside) == (None, None)
+    assert attached.rejected.startswith("truncated: ")
+
+
 def test_parts_of_killed_writers_are_cleared_by_the_next(store):
     build(store, [1])
     folder = store.folder(identity())

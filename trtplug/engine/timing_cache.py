@@ -88,15 +88,12 @@ class TimingCacheStore:
         return self.root / "entries" / identity.entry_id
 
     def attach(self, identity: CacheIdentity, api: TimingCacheApi) -> Attached:
-        """The cache for a build, checked by us and by TensorRT.
-
-        Raises:
-            OutputError: what is to be set aside cannot be moved.
-        """
+        """The cache for a build, checked by us and by TensorRT; a broken store gives none."""
         found = self._read(identity, api)
         set_aside = None
         if isinstance(found, Flawed):
-            with self.locked(identity.entry_id):
+            # Where the store cannot be written, what is flawed stays, and is not attached either.
+            with contextlib.suppress(OutputError), self.locked(identity.entry_id):
                 # Another process may have set it right since.
                 found = self._read(identity, api)
                 if isinstance(found, Flawed):
