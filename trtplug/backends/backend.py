@@ -66,6 +66,7 @@ class BuildRequest:
     data: str | None
     """Path of a mended copy to read in its stead; None where the file itself will do."""
     ranges: tuple[InputRange, ...]
+    """Of the dynamic inputs; what it says of others is passed over."""
     options: BuildOptions
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
@@ -77,19 +78,6 @@ class BuildRequest:
     def to_json(self) -> str:
         """One line."""
         return _padded(json.dumps(asdict(self)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyParse:
-    """A model that a child may parse before its request is checked: it has no external data."""
-
-    model: str
-    folder: str
-    """That of the request to come."""
-
-    def to_json(self) -> str:
-        """One line."""
-        return _padded(json.dumps({"early": asdict(self)}))
 
 
 def _padded(line: str) -> str:
@@ -105,11 +93,9 @@ LINE_BLOCK = 4096
 """Characters, the end of the line among them; a pipe takes so many at once, or none (PIPE_BUF)."""
 
 
-def parse_line(text: str) -> BuildRequest | EarlyParse:
-    """The inverse of both `to_json`."""
+def parse_request(text: str) -> BuildRequest:
+    """The inverse of `BuildRequest.to_json`."""
     raw = json.loads(text)
-    if "early" in raw:
-        return EarlyParse(**raw["early"])
     ranges = tuple(
         InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
         for r in raw.pop("ranges")

@@ -1,9 +1,8 @@
 """The child process that builds with TensorRT-RTX; the only module that imports it.
 
 It reads a request line from stdin, writes events as JSON lines to its stdout, and leaves `engine`,
-`layers.txt` and `build.log` in the request's folder. A line before it may name a model to parse
-early, while the parent still checks the request. Whatever the native library does to the process,
-the parent only sees a child that ended.
+`layers.txt` and `build.log` in the request's folder. Whatever the native library does to the
+process, the parent only sees a child that ended.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtplug.backends.backend import LINE_BLOCK, BuildOptions, BuildRequest, EarlyParse, parse_line
+from trtplug.backends.backend import LINE_BLOCK, BuildOptions, BuildRequest, parse_request
 from trtplug.backends.child import aslr_is_off, die_with_parent, run_alone, take_stdout
 from trtplug.backends.rtx_log import BuildLog
 
@@ -38,14 +37,10 @@ def main() -> None:
     import tensorrt_rtx as trt
 
     emit(event="ready")
-    early: _Network | None = None
-    while line := _read_line():
-        message = parse_line(line)
-        if isinstance(message, BuildRequest):
-            run_alone(message.cpu)
-            emit(**_answer(trt, message, early, emit))
-            break
-        early = _parse_early(trt, message)
+    if line := _read_line():
+        request = parse_request(line)
+        run_alone(request.cpu)
+        emit(**_answer(trt, request, emit))
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
 
@@ -62,7 +57,6 @@ def _read_line() -> str:
 class _Network:
     """A parsed model, with the builder that it belongs to."""
 
-    model: str
     log: BuildLog
     builder: Any
     network: Any
@@ -71,26 +65,14 @@ class _Network:
     refusals: list[str]
 
 
-def _parse_early(trt: Any, early: EarlyParse) -> _Network | None:
-    try:
-        return _open(trt, BuildLog(trt, Path(early.folder), verbose=False), early.model, None)
-    except OSError:
-        return None  # the request itself will meet it again, and tell
-
-
-def _answer(
-    trt: Any, request: BuildRequest, early: _Network | None, emit: Callable[..., None]
-) -> dict[str, object]:
+def _answer(trt: Any, request: BuildRequest, emit: Callable[..., None]) -> dict[str, object]:
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
-        if early is None or request.data is not None or early.model != request.model:
-            folder = Path(request.folder)
-            log = early.log if early else BuildLog(trt, folder, verbose=request.verbose)
-            early = _open(trt, log, request.model, request.data)
-        end = _build(trt, early, request, emit)
+        log = BuildLog(trt, Path(request.folder), verbose=request.verbose)
+        end = _build(trt, _open(trt, log, request.model, request.data), request, emit)
         if isinstance(end, memoryview):
-            return _keep(trt, request, end, early.log)
-        return {**end, "warnings": early.log.messages("W")}
+            return _keep(trt, request, end, log)
+        return {**end, "warnings": log.messages("W")}
     except OSError as error:
         return {"event": "unwritable", "reasons": [error.strerror or str(error)]}
 
@@ -145,7 +127,7 @@ def _open(trt: Any, log: BuildLog, model: str, data: str | None) -> _Network:
     refusals = [] if parsed else [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
     if not parsed and not refusals:
         refusals = log.messages("E") or ["the parser gave no reason"]
-    return _Network(model, log, builder, network, parser, refusals)
+    return _Network(log, builder, network, parser, refusals)
 
 
 def _path_of_one_length(model: str) -> str:
