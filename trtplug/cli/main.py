@@ -65,13 +65,19 @@ def run() -> NoReturn:
         # `nohup` has it ignored, and that stays.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _terminate)
-    sys.exit(main(sys.argv[1:]))
+    # Not sys.exit: taking apart all that is loaded takes longer than printing a report, and all
+    # files are closed by now.
+    os._exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line; everything that goes wrong becomes words on stderr and a status."""
     try:
-        return main_inner(arguments)
+        status = main_inner(arguments)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # closed by who called us
+                stream.flush()
+        return status
     except errors.TrtplugError as error:
         _say(f"error[{error.code}]: {error.message}", error.hint)
         return error.exit_status
