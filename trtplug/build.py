@@ -70,10 +70,12 @@ def build_misses(
     with Children(job.backend.child_command(), job.jobs, job.limits) as children:
         folders = _folders(job, targets, repeat)
         source = _start(job, children, folders)
-        ground = _ground(job, source)
+        # Where builds wait for one another, no processor is free before the first has ended.
+        ground = _ground(job, source) if len(folders) <= job.jobs else None
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
+            ground = ground or _ground(job, source)
             ended[outcome.target].append(outcome)
             if len(ended[outcome.target]) == repeat:
                 yield _result(job, ground, planned[outcome.target], ended[outcome.target])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Literal, Protocol
 
+from trtplug.backends.child import LINE_BLOCK
 from trtplug.target import Sm
 
 
@@ -87,20 +88,6 @@ def _padded(line: str) -> str:
     work by address.
     """
     return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
-
-
-LINE_BLOCK = 4096
-"""Characters, the end of the line among them; a pipe takes so many at once, or none (PIPE_BUF)."""
-
-
-def parse_request(text: str) -> BuildRequest:
-    """The inverse of `BuildRequest.to_json`."""
-    raw = json.loads(text)
-    ranges = tuple(
-        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
-        for r in raw.pop("ranges")
-    )
-    return BuildRequest(ranges=ranges, options=BuildOptions(**raw.pop("options")), **raw)
 
 
 EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed", "unwritable"]
