@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="kernels",
-    help="The CBR kernels: their tactics, their resources for each SM, and an emulator's verdict.",
+    help="Kernels of CBR and CBRPair: their tactics, their resources for each SM, an emulator's "
+    "verdict.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -53,7 +54,9 @@ _Only = Annotated[
 ]
 _Sites = Annotated[
     list[str] | None,
-    typer.Option("--site", help="Only these sites, by their convolution; repeatable."),
+    typer.Option(
+        "--site", help="Only these sites, by their convolution, or pairs, as dw+pw; repeatable."
+    ),
 ]
 
 
@@ -78,7 +81,7 @@ def compile_model(
     jobs: _Jobs = None,
     form: _Form = Format.TEXT,
 ) -> int:
-    """Compile every legal tactic of a model's sites; show resources and predicted times."""
+    """Compile every legal tactic of a model's sites and pairs; show resources, predicted times."""
     from trtplug.candidates.compile import compile_tasks, count_task_loops, make_document
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_kernels
@@ -171,17 +174,17 @@ class _Job:
         _check_tactics(tactics or ())
         places = _places(targets or ())
         given = tuple(parse_shape_range(s) for s in shapes or ())
-        self.model, asked, self.unsized = read_problems(path, given, precision)
+        self.model, asked, self.unsized = read_problems(path, given, precision, pairs=True)
         self.asked = _chosen(asked, sites or ())
         tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
         self.tasks = tuple(t for t in tasks if not tactics or t.candidate.tactic.name in tactics)
 
 
 def _check_tactics(names: Sequence[str]) -> None:
-    from trtplug.tactics.catalog import find_tactic
+    from trtplug.tactics.either import find_either
 
     for name in names:
-        if find_tactic(name) is None:
+        if find_either(name) is None:
             raise UsageError(f"unknown tactic {name!r}", "`trtplug kernels list` lists them")
 
 

@@ -46,6 +46,14 @@ def rewrite(
     sites: Annotated[
         bool, typer.Option("--sites/--no-sites", help="Put CBR nodes at the sites.  [default: on]")
     ] = True,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs/--no-pairs",
+            help="One CBRPair node where a depthwise and a pointwise site form a pair.  "
+            "[default: off]",
+        ),
+    ] = False,
     precision: Annotated[
         RewritePrecision, typer.Option(help="Type to compute in; keep: as the model says.")
     ] = RewritePrecision.KEEP,
@@ -77,8 +85,10 @@ def rewrite(
     if check:
         ranges = resolve_ranges(source, ranges)
     _refuse(source, output, precision, keep_fp32 or [], io_precision)
+    if pairs and not sites:
+        raise UsageError("--pairs means nothing with --no-sites")
     made = _in_precision(source, precision, io_precision, tuple(keep_fp32 or ()))
-    _write(made, output, sites, fold_overridable)
+    _write(made, output, sites, pairs, fold_overridable)
     return _check(source, output, ranges, precision) if check else DONE
 
 
@@ -112,21 +122,24 @@ def _in_precision(
     return joined(change.parts, model)
 
 
-def _write(model: Model, output: Path, sites: bool, fold_overridable: bool | None) -> None:
+def _write(
+    model: Model, output: Path, sites: bool, pairs: bool, fold_overridable: bool | None
+) -> None:
     from trtplug.model.save import save_model
     from trtplug.model.validate import check_parts
     from trtplug.rewrite.run import rewrite_model
 
     only = None if sites else ()
-    result = rewrite_model(model, fold_overridable=fold_overridable, only=only)
+    result = rewrite_model(model, fold_overridable=fold_overridable, only=only, pairs=pairs)
     check_parts(result.parts, output)
     save_model(result.parts, output)
     for notice in result.notices:
         typer.echo(f"note: {notice}", err=True)
     for miss in result.near_misses:
         typer.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
+    joined = f"{len(result.pairs)} pairs among them, " if pairs else ""
     typer.echo(
-        f"{output}: {len(result.sites)} convolutions rewritten, "
+        f"{output}: {len(result.sites)} convolutions rewritten, {joined}"
         f"{len(model.proto.graph.node)} nodes became {len(result.parts.nodes)}"
     )
 
