@@ -23,6 +23,8 @@ class DepthwiseFeeder {
   static constexpr int kTaps = Site::kKernelH * Site::kKernelW;
   static constexpr int kRowStep = Tile::kThreads / kChunks;
   static constexpr int kRows = Tile::kRows / kRowStep;
+  // Taps written out after each other: more inputs under way than 12 do not fit the registers.
+  static constexpr int kAtOnce = kRows * Site::kKernelW <= 12 ? Site::kKernelW : 12 / kRows;
   // Whether the last tile has chunks beyond the last channel.
   static constexpr bool kRagged = kVectors % kChunks != 0;
 
@@ -32,7 +34,7 @@ class DepthwiseFeeder {
   static_assert(Tile::kThreads % kChunks == 0 && kRowStep % 8 == 0,
                 "the swizzle repeats by 8 rows");
   static_assert(Tile::kRows % kRowStep == 0, "whole rows for each thread");
-  static_assert(kTaps <= 64, "the taps that are inside are bits");
+  static_assert(kTaps <= 64 && Site::kKernelW <= 32, "the taps that are inside are bits");
 
   __device__ __forceinline__ DepthwiseFeeder(const Element* x, const Element* weights,
                                              const float* bias, const Extents& at, int first,
@@ -102,16 +104,23 @@ class DepthwiseFeeder {
   }
 
   __device__ __forceinline__ void add_row(Chunk (&sums)[kRows], int r) const {
-    const Element* weights = weights_ + r * (Site::kKernelW * kPixel) + offset_;
-    const int along = r * (Site::kDilationH * kPixel) * width_ + offset_;
+    const Element* weights = settled(weights_ + (r * (Site::kKernelW * kPixel) + offset_));
+    const long long along = r * (Site::kDilationH * kPixel) * width_ + offset_;
+    const Element* lines[kRows];
+    unsigned inside[kRows];
 #pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      lines[i] = settled(from_[i] + along);
+      inside[i] = static_cast<unsigned>(mask_[i] >> (r * Site::kKernelW));
+    }
+#pragma unroll kAtOnce
     for (int s = 0; s < Site::kKernelW; ++s) {
       const Chunk weight = widen<Element>(load_global_16(weights + s * kPixel));
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         uint4 packed = make_uint4(0, 0, 0, 0);
-        if (mask_[i] >> (r * Site::kKernelW + s) & 1) {
-          packed = load_global_16(from_[i] + along + s * (Site::kDilationW * kPixel));
+        if (inside[i] >> s & 1) {
+          packed = load_global_16(lines[i] + s * (Site::kDilationW * kPixel));
         }
         const Chunk x = widen<Element>(packed);
 #pragma unroll
@@ -120,6 +129,13 @@ class DepthwiseFeeder {
         }
       }
     }
+  }
+
+  // A pointer whose origin the compiler cannot see: it would compute it anew, in four instructions,
+  // for each tap.
+  static __device__ __forceinline__ const Element* settled(const Element* pointer) {
+    asm("" : "+l"(pointer));
+    return pointer;
   }
 
   // Past the last channel nothing is trusted: what padding lanes held would reach every output.

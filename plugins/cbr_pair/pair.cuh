@@ -35,18 +35,20 @@ template <class Tile, class Way, class Feeder, class Weights, class Product>
 __device__ __forceinline__ void run_pair(unsigned shared, Feeder& feeder, Weights& weights,
                                          Product& product) {
   static_assert(Tile::kStages == 2, "one tile in work, one being filled");
-  unsigned now = shared;
-  unsigned next = shared + Tile::kStageBytes;
-  bring(Way{}, weights, now, [&] { feeder.fill(now); });
-  __syncthreads();
+  unsigned now = shared + Tile::kStageBytes;
+  unsigned next = shared;
+  // One loop for the first tile too, which has no product before it: what makes a tile is long, and
+  // twice the code would take twice the time to compile.
 #pragma unroll 1
-  for (int i = 1; i < Feeder::kTiles; ++i) {
-    feeder.advance();
-    weights.advance();
+  for (int i = 0; i < Feeder::kTiles; ++i) {
     bring(Way{}, weights, next, [&] {
-      product.add(now);
+      if (i > 0) {
+        product.add(now);
+      }
       feeder.fill(next);
     });
+    feeder.advance();
+    weights.advance();
     // All have finished `now`, which is filled next, and `next` is there for all.
     __syncthreads();
     const unsigned last = now;

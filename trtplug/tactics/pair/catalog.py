@@ -62,9 +62,9 @@ PAIR_TACTICS: tuple[PairTactic, ...] = (
     PairTactic(
         name="pair_128x64x32",
         number=70,
-        use="large maps with up to 64 output channels: a tap's weights serve four pixels",
-        tile=_tile(128, 64, 32, (64, 32)),
-        blocks=3,
+        use="large maps with up to 64 output channels",
+        tile=_tile(128, 64, 32, (32, 32)),
+        blocks=2,
     ),
     PairTactic(
         name="pair_64x128x32",
@@ -84,8 +84,8 @@ PAIR_TACTICS: tuple[PairTactic, ...] = (
         name="pair_64x32x64",
         number=73,
         use="maps with up to 32 output channels",
-        tile=_tile(64, 32, 64, (32, 16)),
-        blocks=4,
+        tile=_tile(64, 32, 64, (16, 16)),
+        blocks=2,
     ),
     PairTactic(
         name="pair_32x64x64",

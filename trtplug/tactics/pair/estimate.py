@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from trtplug.tactics.pair.problem import PairProblem
     from trtplug.tensor import Sizes
 
-INSTRUCTIONS = 2.5
+INSTRUCTIONS = 3.5
 """For a multiply-add of the depthwise part: itself, the conversion of its input, and its share of
-loads, addresses and conversions of weights; counted in the loop of pair_128x64x32 on sm_80."""
+loads, addresses and conversions of weights; counted in pair_128x64x32 on sm_80."""
 
 
 def predict_pair(

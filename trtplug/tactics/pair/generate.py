@@ -49,7 +49,7 @@ def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     way = "Asynchronous" if sm.number >= FIRST_ASYNC_SM else "Staged"
     types = f"First, Second, {tile_type(tactic.tile)}, trtplug::{way}"
     return (
-        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, sm)}) '
+        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) '
         f"{PAIR_KERNEL}(\n"
         f"    const {element}* x, const {element}* between, const float* between_bias,\n"
         f"    const {element}* weights, const float* bias, {residual}{numbers}{element}* y) {{\n"
@@ -61,6 +61,8 @@ def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     )
 
 
-def _bounds(tactic: PairTactic, sm: Sm) -> str:
+def _bounds(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     fit = LIMITS[sm.number].shared_bytes // tactic.tile.shared_bytes
-    return f"{tactic.tile.threads}, {min(tactic.blocks, fit)}"
+    # Masks of taps beyond 32 bits take two registers a row: with as many blocks they would spill.
+    blocks = tactic.blocks - int(problem.depthwise.taps > 32)
+    return f"{tactic.tile.threads}, {min(blocks, fit)}"
