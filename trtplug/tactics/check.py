@@ -13,6 +13,7 @@ import numpy as np
 
 from trtplug.emulator.checks import Checks, Finding
 from trtplug.emulator.counters import Counters
+from trtplug.emulator.memory import POISON
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
 from trtplug.ops.cbr import reference
@@ -244,5 +245,6 @@ def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, li
 
 def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:
     lanes = padding_lanes(y, shape)
-    # Lanes of pixels that no block of the sample writes still hold the poison.
-    return bool(((lanes == 0) | ((not complete) & (lanes == NAN_BITS[dtype]))).all())
+    # Lanes of pixels that no block of the sample writes hold the emulator's poison.
+    poison = int.from_bytes(bytes([POISON]) * BITS[dtype].itemsize, "little")
+    return bool(((lanes == 0) | ((not complete) & (lanes == poison))).all())
