@@ -61,8 +61,8 @@ class Planned:
     profiles: tuple[GpuProfile, ...]
     store: Store
     plan: Plan
-    parse_early: bool
-    """Whether the builder may parse the file while it is still being checked here."""
+    ahead: bool
+    """Whether builders may have the file while it is still being checked here."""
 
 
 class Listener(Protocol):
@@ -108,7 +108,7 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         profiles=profiles,
         store=store,
         plan=plan,
-        parse_early=digest.self_contained and command.precision.target == "keep",
+        ahead=digest.self_contained and command.precision.target == "keep",
     )
 
 
@@ -165,7 +165,7 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
                 profiles=planned.profiles,
                 store=planned.store,
                 plan=planned.plan,
-                parse_early=planned.parse_early,
+                ahead=planned.ahead,
                 folder=folder.resolve(),
             ),
             tuple(misses),

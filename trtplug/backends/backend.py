@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Literal, Protocol
 
+from trtplug.backends.child import LINE_BLOCK
 from trtplug.target import Sm
 
 
@@ -66,6 +67,7 @@ class BuildRequest:
     data: str | None
     """Path of a mended copy to read in its stead; None where the file itself will do."""
     ranges: tuple[InputRange, ...]
+    """Of the dynamic inputs; what it says of others is passed over."""
     options: BuildOptions
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
@@ -79,19 +81,6 @@ class BuildRequest:
         return _padded(json.dumps(asdict(self)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyParse:
-    """A model that a child may parse before its request is checked: it has no external data."""
-
-    model: str
-    folder: str
-    """That of the request to come."""
-
-    def to_json(self) -> str:
-        """One line."""
-        return _padded(json.dumps({"early": asdict(self)}))
-
-
 def _padded(line: str) -> str:
     """A line of whole blocks, so that its length does not tell how long the paths in it are.
 
@@ -99,22 +88,6 @@ def _padded(line: str) -> str:
     work by address.
     """
     return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
-
-
-LINE_BLOCK = 4096
-"""Characters, the end of the line among them; a pipe takes so many at once, or none (PIPE_BUF)."""
-
-
-def parse_line(text: str) -> BuildRequest | EarlyParse:
-    """The inverse of both `to_json`."""
-    raw = json.loads(text)
-    if "early" in raw:
-        return EarlyParse(**raw["early"])
-    ranges = tuple(
-        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
-        for r in raw.pop("ranges")
-    )
-    return BuildRequest(ranges=ranges, options=BuildOptions(**raw.pop("options")), **raw)
 
 
 EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed", "unwritable"]

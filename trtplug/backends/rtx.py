@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import distributions
 
 from trtplug.backends import rtx_build
 from trtplug.backends.backend import Capabilities
+from trtplug.distribution import installed_version
 from trtplug.target import Sm
 
 _PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
@@ -22,7 +22,7 @@ class RtxBackend:
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of the library inside it."""
-        return next((d.version for p in _PACKAGES for d in distributions(name=p)), None)
+        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
 
     def capabilities(self) -> Capabilities:
         """All SMs that RTX knows, where it is installed."""

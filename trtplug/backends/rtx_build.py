@@ -1,27 +1,33 @@
 """The child process that builds with TensorRT-RTX; the only module that imports it.
 
 It reads a request line from stdin, writes events as JSON lines to its stdout, and leaves `engine`,
-`layers.txt` and `build.log` in the request's folder. A line before it may name a model to parse
-early, while the parent still checks the request. Whatever the native library does to the process,
-the parent only sees a child that ended.
+`layers.txt` and `build.log` in the request's folder. Whatever the native library does to the
+process, the parent only sees a child that ended.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
 import resource
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtplug.backends.backend import LINE_BLOCK, BuildOptions, BuildRequest, EarlyParse, parse_line
-from trtplug.backends.child import aslr_is_off, die_with_parent, run_alone, take_stdout
+from trtplug.backends.child import (
+    aslr_is_off,
+    die_with_parent,
+    read_request,
+    run_alone,
+    take_stdout,
+)
 from trtplug.backends.rtx_log import BuildLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trtplug.backends.backend import BuildOptions, BuildRequest
 
 _STEPS_TOLD = 20
 """Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""
@@ -29,6 +35,7 @@ _STEPS_TOLD = 20
 
 def main() -> None:
     """Entry point of the child."""
+    gc.disable()
     die_with_parent()
     channel = take_stdout()
 
@@ -38,59 +45,33 @@ def main() -> None:
     import tensorrt_rtx as trt
 
     emit(event="ready")
-    early: _Network | None = None
-    while line := _read_line():
-        message = parse_line(line)
-        if isinstance(message, BuildRequest):
-            run_alone(message.cpu)
-            emit(**_answer(trt, message, early, emit))
-            break
-        early = _parse_early(trt, message)
+    if request := read_request():
+        run_alone(request.cpu)
+        emit(**_answer(trt, request, emit))
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
 
 
-def _read_line() -> str:
-    """One line of stdin, block by block: a buffered read allocates by what happens to be there."""
-    line = b""
-    while not line.endswith(b"\n") and (block := os.read(0, LINE_BLOCK)):
-        line += block
-    return line.decode()
-
-
-@dataclass(frozen=True, slots=True)
 class _Network:
     """A parsed model, with the builder that it belongs to."""
 
-    model: str
-    log: BuildLog
-    builder: Any
-    network: Any
-    parser: Any
-    """It owns the weights of the network."""
-    refusals: list[str]
+    def __init__(self, log: BuildLog, builder: Any, network: Any, parser: Any) -> None:
+        self.log = log
+        self.builder = builder
+        self.network = network
+        self.parser = parser
+        """It owns the weights of the network."""
+        self.refusals: list[str] = []
 
 
-def _parse_early(trt: Any, early: EarlyParse) -> _Network | None:
-    try:
-        return _open(trt, BuildLog(trt, Path(early.folder), verbose=False), early.model, None)
-    except OSError:
-        return None  # the request itself will meet it again, and tell
-
-
-def _answer(
-    trt: Any, request: BuildRequest, early: _Network | None, emit: Callable[..., None]
-) -> dict[str, object]:
+def _answer(trt: Any, request: BuildRequest, emit: Callable[..., None]) -> dict[str, object]:
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
-        if early is None or request.data is not None or early.model != request.model:
-            folder = Path(request.folder)
-            log = early.log if early else BuildLog(trt, folder, verbose=request.verbose)
-            early = _open(trt, log, request.model, request.data)
-        end = _build(trt, early, request, emit)
+        log = BuildLog(trt, Path(request.folder), verbose=request.verbose)
+        end = _build(trt, _open(trt, log, request.model, request.data), request, emit)
         if isinstance(end, memoryview):
-            return _keep(trt, request, end, early.log)
-        return {**end, "warnings": early.log.messages("W")}
+            return _keep(trt, request, end, log)
+        return {**end, "warnings": log.messages("W")}
     except OSError as error:
         return {"event": "unwritable", "reasons": [error.strerror or str(error)]}
 
@@ -142,10 +123,11 @@ def _open(trt: Any, log: BuildLog, model: str, data: str | None) -> _Network:
     else:
         # The path tells the parser where external data lies.
         parsed = parser.parse(Path(data).read_bytes(), path)
-    refusals = [] if parsed else [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
-    if not parsed and not refusals:
-        refusals = log.messages("E") or ["the parser gave no reason"]
-    return _Network(model, log, builder, network, parser, refusals)
+    found = _Network(log, builder, network, parser)
+    if not parsed:
+        found.refusals += (_refusal(parser.get_error(i)) for i in range(parser.num_errors))
+        found.refusals = found.refusals or log.messages("E") or ["the parser gave no reason"]
+    return found
 
 
 def _path_of_one_length(model: str) -> str:
@@ -182,7 +164,7 @@ def _configure(
         if tensor.is_shape_tensor:
             problems.append(f"input {tensor.name!r} holds a shape; its value must be fixed")
         elif chosen is not None and -1 in tuple(tensor.shape):
-            profile.set_shape(tensor.name, chosen.min, chosen.opt, chosen.max)
+            profile.set_shape(tensor.name, *map(tuple, (chosen.min, chosen.opt, chosen.max)))
     config.add_optimization_profile(profile)
     return problems
 

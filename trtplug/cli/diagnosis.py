@@ -6,13 +6,13 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
-from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
 import trtplug
 from trtplug.backends.child import aslr_can_be_turned_off
 from trtplug.backends.find import BACKENDS
 from trtplug.backends.gpu import find_gpus
+from trtplug.distribution import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +90,7 @@ def diagnose(settings: Settings) -> Diagnosis:
         platform=f"{sys.platform} {platform.machine()}",
         processors=len(os.sched_getaffinity(0)),
         packages=tuple(
-            Package(name=name, version=_version(name), needed_for=what, how_to_get=how)
+            Package(name=name, version=installed_version(name), needed_for=what, how_to_get=how)
             for name, what, how in _PACKAGES
         ),
         gpus=tuple(f"{g.name} ({g.sm})" for g in search.gpus),
@@ -143,10 +143,6 @@ def _backend_words(backend: BackendState) -> str:
         return f"{backend.name}: not installed: {backend.how_to_get}"
     gpu = "on the GPU at hand" if backend.needs_gpu else "without a GPU"
     return f"{backend.name} {backend.version}: builds for {', '.join(backend.sms)} {gpu}"
-
-
-def _version(name: str) -> str | None:
-    return next((d.version for d in distributions(name=name)), None)
 
 
 def _writable(folder: Path) -> bool:

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option, path
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtplug.engine.lock import Lock
 
-app = typer.Typer(
-    name="lock",
-    help="The lock of each engine: what went in, and the kernel chosen for every layer and site.",
-    rich_markup_mode=None,
-    add_completion=False,
+_TARGET = click.option("--target", help="Which of a bundle's targets, such as sm_89.")
+
+
+@click.group()
+def lock() -> None:
+    """Show and compare locks: what was chosen for an engine.
+
+    What went in, and the kernel of every layer and site. A FILE is a lock, or a bundle.
+    """
+
+
+@lock.command("verify")
+@click.argument("bundle", type=path)
+@click.option(
+    "--here", is_flag=True, help="Fail too where this machine is not the one of the lock."
 )
+@format_option
+def verify(bundle: Path, here: bool, format: Format) -> int:
+    """Compare a bundle's locks with what it holds.
 
-_Form = Annotated[Format, typer.Option("--format", help="Form of the result on stdout.")]
-_Target = Annotated[
-    str | None, typer.Option("--target", help="Which of a bundle's targets, such as sm_89.")
-]
-_File = Annotated[Path, typer.Argument(help="A lock, or a bundle.")]
-
-
-@app.command("verify")
-def verify(
-    bundle: Annotated[Path, typer.Argument(help="The bundle.")],
-    here: Annotated[
-        bool,
-        typer.Option("--here", help="Fail too where this machine is not the one of the lock."),
-    ] = False,
-    form: _Form = Format.TEXT,
-) -> int:
-    """Compare locks with engines, manifest and timing caches; status 1 where one differs."""
+    With engines, manifest and timing caches; the status is 1 where one differs.
+    """
     from trtplug.backends import find
     from trtplug.backends.machine import read_machine
     from trtplug.cli.lock_tables import render_checks
@@ -48,33 +47,41 @@ def verify(
     machine = read_machine()
     versions = {backend.name: backend.version() for backend in find.BACKENDS}
     unqualified = [qualify(c.lock, machine, versions.get(c.lock.backend)) for c in checks]
-    typer.echo(render_checks(checks, unqualified, form), nl=False)
+    click.echo(render_checks(checks, unqualified, format), nl=False)
     failed = any(c.problems for c in checks) or (here and any(unqualified))
     return GATE_FAILED if failed else DONE
 
 
-@app.command("diff")
-def diff(
-    before: _File,
-    after: _File,
-    target: _Target = None,
-    form: _Form = Format.TEXT,
-) -> int:
-    """Compare two locks by layer and by ONNX node; status 1 where inputs or choices differ."""
+@lock.command("diff")
+@click.argument("before", type=path)
+@click.argument("after", type=path)
+@_TARGET
+@format_option
+def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
+    """Compare two locks by layer and by ONNX node.
+
+    The status is 1 where inputs or choices differ.
+    """
     from trtplug.cli.lock_tables import render_diff
     from trtplug.engine.lock_diff import diff_locks
 
     found = diff_locks(_lock(before, target), _lock(after, target))
-    typer.echo(render_diff(found, form), nl=False)
+    click.echo(render_diff(found, format), nl=False)
     return GATE_FAILED if found.differs else DONE
 
 
-@app.command("show")
-def show(file: _File, target: _Target = None, form: _Form = Format.TEXT) -> int:
-    """Show a lock: inputs, and every layer with cache key, tactic, kernel and ONNX nodes."""
+@lock.command("show")
+@click.argument("file", type=path)
+@_TARGET
+@format_option
+def show(file: Path, target: str | None, format: Format) -> int:
+    """Show a lock.
+
+    Inputs, and every layer with cache key, tactic, kernel and ONNX nodes.
+    """
     from trtplug.cli.lock_tables import render_lock
 
-    typer.echo(render_lock(_lock(file, target), form), nl=False)
+    click.echo(render_lock(_lock(file, target), format), nl=False)
     return DONE
 
 

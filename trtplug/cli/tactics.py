@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option, path
 from trtplug.errors import DONE, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtplug.report.report import Report
 
 
-def tactics(
-    file: Annotated[Path, typer.Argument(help="A bundle, or a report of one.")],
-    layer: Annotated[
-        list[str] | None,
-        typer.Option(help="Only layers or ONNX nodes of that name, or that match a glob."),
-    ] = None,
-    near_ties: Annotated[
-        bool, typer.Option("--near-ties", help="Only layers whose runner-up is within 5 %.")
-    ] = False,
-    format: Annotated[Format, typer.Option(help="Form of the result on stdout.")] = Format.TEXT,
-) -> int:
-    """Show the tactics that were tried for each layer, their times and the margin."""
+@click.command()
+@click.argument("file", type=path)
+@click.option(
+    "--layer",
+    multiple=True,
+    help="Only layers or ONNX nodes of that name, or that match a glob; repeatable.",
+)
+@click.option("--near-ties", is_flag=True, help="Only layers whose runner-up is within 5 %.")
+@format_option
+def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format) -> int:
+    """Show the tactics that were tried for each layer.
+
+    Their times and the margin, from a bundle or a report.
+    """
     from trtplug.cli.tactic_tables import candidate_tables, render_tactics
 
-    found = [
-        candidate_tables(report, tuple(layer or ()), near_ties=near_ties)
-        for report in _reports(file)
-    ]
+    found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
     tables = [table for tables in recorded for table in tables] if recorded else None
-    typer.echo(render_tactics(tables, format), nl=False)
+    click.echo(render_tactics(tables, format), nl=False)
     return DONE
 
 
