@@ -83,7 +83,8 @@ class Scheduler:
         if apart:
             settle(m)
         for d, before in old:
-            if mask is not None and r[d] is not before:
+            # Nobody reads on what was dead, and it has not even the register's width.
+            if mask is not None and r[d] is not before and before is not _NONE:
                 r[d] = np.where(mask, r[d], before.view(r[d].dtype))
         self.warps_run[code.index] += m.active_warps()
         self._go_on(code, mask)

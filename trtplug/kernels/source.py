@@ -15,6 +15,9 @@ from trtplug.store import key_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+MIN_BLOCKS = "TRTPLUG_MIN_BLOCKS"
+"""Macro: the blocks that an SM is to hold at a time."""
+
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 
 
@@ -27,15 +30,36 @@ class KernelSource:
     text: str
     headers: tuple[tuple[str, str], ...]
     """Name as included -> text, in order of names; only those that the text reaches."""
+    min_blocks: tuple[int, ...] = ()
+    """Values of the macro `MIN_BLOCKS`, to be tried in order until a kernel spills nothing.
+
+    A kernel gives it to `__launch_bounds__`, and ptxas fills all the registers that it leaves. Now
+    and then it overfills them by a few, and at any other limit, even a lower one, it does not.
+    """
 
     @property
     def digest(self) -> str:
-        """SHA-256 over name, text and headers."""
-        return key_of({"name": self.name, "text": self.text, "headers": dict(self.headers)})
+        """SHA-256 over everything."""
+        return key_of(
+            {
+                "name": self.name,
+                "text": self.text,
+                "headers": dict(self.headers),
+                "min_blocks": self.min_blocks,
+            }
+        )
 
 
-def assemble(name: str, text: str, folder: Path | None = None) -> KernelSource:
+def assemble(
+    name: str, text: str, folder: Path | None = None, min_blocks: tuple[int, ...] = ()
+) -> KernelSource:
     """A source with all that it includes, by and by, from `plugins/`.
+
+    Args:
+        name: of the kernel.
+        text: of the source.
+        folder: where includes are, if not in `plugins/`.
+        min_blocks: as in `KernelSource`.
 
     Raises:
         FileNotFoundError: an include that `plugins/` does not have.
@@ -48,4 +72,5 @@ def assemble(name: str, text: str, folder: Path | None = None) -> KernelSource:
         if header not in found:
             found[header] = (root / header).read_text(encoding="utf-8")
             todo += _INCLUDE.findall(found[header])
-    return KernelSource(name=name, text=text, headers=tuple(sorted(found.items())))
+    headers = tuple(sorted(found.items()))
+    return KernelSource(name=name, text=text, headers=headers, min_blocks=min_blocks)

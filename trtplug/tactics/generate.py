@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.source import KernelSource, assemble
+from trtplug.kernels.source import MIN_BLOCKS, KernelSource, assemble
 from trtplug.kernels.usage import LIMITS
 from trtplug.tactics.problem import DYNAMIC_AXES, Problem
 from trtplug.tactics.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem, Tactic, Tile
@@ -39,7 +39,7 @@ def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
             "",
         )
     )
-    return assemble(KERNEL, text)
+    return assemble(KERNEL, text, min_blocks=_min_blocks(tactic, problem, sm))
 
 
 def threads_of(tactic: Tactic) -> int:
@@ -137,7 +137,8 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     extents = ", ".join(n if n in problem.dynamic else str(sizes[n]) for n in DYNAMIC_AXES)
     body = "" if problem.has_residual else f"  const {element}* residual = nullptr;\n"
     return (
-        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) {KERNEL}(\n'
+        f'extern "C" __global__ void __launch_bounds__({threads_of(tactic)}, {MIN_BLOCKS}) '
+        f"{KERNEL}(\n"
         f"    const Site::Input* x, const {element}* weights, const float* bias, {residual}"
         f"{numbers}{element}* y) {{\n"
         f"{body}"
@@ -147,18 +148,27 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     )
 
 
-def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
+def _min_blocks(tactic: Tactic, problem: Problem, sm: Sm) -> tuple[int, ...]:
+    """Blocks that an SM is to hold: the number that is meant, and others should it lead to spills.
+
+    Higher ones come first, as they leave room for as many blocks.
+    """
+    meant = _meant_blocks(tactic, problem, sm)
+    most = LIMITS[sm.number].threads // threads_of(tactic)
+    tries = (meant, meant + 1, meant + 2, meant + 3, meant - 1, meant - 2)
+    return tuple(n for n in tries if 1 <= n <= most)
+
+
+def _meant_blocks(tactic: Tactic, problem: Problem, sm: Sm) -> int:
     match tactic:
         case Gemm() | Stem():
             if sm.number >= FIRST_ASYNC_SM:
-                blocks = max(1, tactic.blocks - _extra_registers(tactic, problem))
-                return f"{tactic.tile.threads}, {blocks}"
+                return max(1, tactic.blocks - _extra_registers(tactic, problem))
             # Operands on their way take registers here; no more blocks than shared memory allows.
             tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
-            fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
-            return f"{tile.threads}, {min(tactic.blocks, fit)}"
+            return min(tactic.blocks, LIMITS[sm.number].shared_bytes // tile.shared_bytes)
         case Depthwise() | Direct():
-            return f"{tactic.threads}, {_SCALAR_BLOCKS}"
+            return _SCALAR_BLOCKS
 
 
 def _extra_registers(tactic: Gemm | Stem, problem: Problem) -> int:
