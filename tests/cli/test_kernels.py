@@ -61,8 +61,8 @@ def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, 
 
     real = candidates.generate
 
-    def broken(tactic, problem, sm):
-        good = real(tactic, problem, sm)
+    def broken(tactic, *given):
+        good = real(tactic, *given)
         return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
 
     monkeypatch.setattr(candidates, "generate", broken)

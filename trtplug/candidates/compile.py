@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trtplug.candidates.problems import Asked, Unsized
 from trtplug.kernels.compile import Kernel, Outcome, compile_many
 from trtplug.kernels.loop import count_loops
-from trtplug.kernels.source import KernelSource
+from trtplug.kernels.source import KernelSource, plugin_headers
 from trtplug.kernels.usage import LIMITS, blocks_per_sm
 from trtplug.ops.cbr import CbrAttributes
 from trtplug.profile import GpuProfile
@@ -119,11 +119,12 @@ def list_tasks(
     """The kernels of all legal tactics, and why the others are none."""
     tasks: list[Task] = []
     excluded: list[ExcludedEntry] = []
+    headers = plugin_headers()
     for number, each in enumerate(asked):
         for place in places:
             for candidate in list_tactics(each.problem, place.sm, shared_bytes):
                 if candidate.exclusion is None:
-                    source = generate(candidate.tactic, each.problem, place.sm)
+                    source = generate(candidate.tactic, each.problem, place.sm, headers)
                     tasks.append(
                         Task(
                             problem=number,

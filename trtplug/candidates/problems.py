@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.model.load import load_model
+from trtplug.model.load import Model, load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.validate import validate
 from trtplug.ops.cbr import UNBOUNDED, CbrAttributes
 from trtplug.rewrite.find import find_sites
 from trtplug.tactics.problem import Problem
-from trtplug.tensor import ShapeRange
+from trtplug.tensor import ShapeRange, Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
     from trtplug.rewrite.site import Site
 
@@ -45,10 +44,20 @@ class Unsized:
     problem: str
 
 
-def read_problems(
-    path: Path, given: Sequence[ShapeRange], precision: str
-) -> tuple[Model, tuple[Asked, ...], tuple[Unsized, ...]]:
-    """The model, its problems in order of their first site, and the sites that have none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """What a model asks for."""
+
+    model: Model
+    sizes: dict[str, Sizes]
+    """Of the model's inputs, as the opt shapes have them."""
+    asked: tuple[Asked, ...]
+    """In order of their first site."""
+    unsized: tuple[Unsized, ...]
+
+
+def read_problems(path: Path, given: Sequence[ShapeRange], precision: str) -> Problems:
+    """The model's problems, and the sites that have none.
 
     Raises:
         TrtplugError: the model cannot be read, or the shapes do not fit it.
@@ -57,7 +66,9 @@ def read_problems(
     validate(model)
     ranges = resolve_ranges(model, tuple(given))
     ends = tuple({r.name: getattr(r, end) for r in ranges} for end in ("min", "opt", "max"))
-    tables = {_key(sizes): infer_shapes(model, sizes) for sizes in ends}
+    # Mostly the three ends are one.
+    distinct = {_key(sizes): sizes for sizes in ends}
+    tables = {key: infer_shapes(model, sizes) for key, sizes in distinct.items()}
     shapes = tuple(tables[_key(sizes)] for sizes in ends)
     found, _ = find_sites(model)
     asked: dict[Problem, list[str]] = {}
@@ -68,8 +79,12 @@ def read_problems(
             unsized.append(problem)
         else:
             asked.setdefault(problem, []).append(site.conv)
-    problems = tuple(Asked(problem=p, sites=tuple(names)) for p, names in asked.items())
-    return model, problems, tuple(unsized)
+    return Problems(
+        model=model,
+        sizes={r.name: r.opt for r in ranges},
+        asked=tuple(Asked(problem=p, sites=tuple(names)) for p, names in asked.items()),
+        unsized=tuple(unsized),
+    )
 
 
 def _key(sizes: dict[str, tuple[int, ...]]) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -14,10 +14,12 @@ from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trtplug.candidates.check import SiteTensors
     from trtplug.candidates.compile import ExcludedEntry, Place, Task
     from trtplug.candidates.problems import Asked, Unsized
     from trtplug.model.load import Model
     from trtplug.store import Store
+    from trtplug.tensor import Sizes
 
 app = typer.Typer(
     name="kernels",
@@ -115,36 +117,62 @@ def check_model(
     blocks: Annotated[
         int, typer.Option(min=2, help="Blocks run of each kernel, where its grid has more.")
     ] = 8,
+    activations: Annotated[
+        str,
+        typer.Option(
+            help="random, or model: ONNX Runtime runs the model, and each site's kernels get its "
+            "own input and weights and must meet its output."
+        ),
+    ] = "random",
     form: _Form = Format.TEXT,
 ) -> int:
     """Run the kernels in the emulator: numbers against the reference, races, bounds, conflicts."""
-    from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks
+    from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks, checks_of
     from trtplug.candidates.compile import compile_tasks
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_checks
 
+    if activations not in ("random", "model"):
+        raise UsageError(f"unknown activations {activations!r}", "random or model")
     job = _Job(model, target, shape, precision, shared_kib, site, tactic)
+    given = _activations(job, seed, site) if activations == "model" else None
     with counting("compiled", len(job.tasks)) as step:
         outcomes = compile_tasks(job.tasks, _store(), _jobs(jobs), lambda _: step())
-    with counting("checked", len(job.tasks)) as step:
+    with counting("checked", checks_of(job.tasks, given)) as step:
         checks = tuple(
-            check_tasks(job.tasks, outcomes, seed=seed, most_blocks=blocks, done=lambda _: step())
+            check_tasks(
+                job.tasks,
+                outcomes,
+                seed=seed,
+                most_blocks=blocks,
+                given=given,
+                done=lambda _: step(),
+            )
         )
     document = ChecksDocument(
         schema=SCHEMA,
         model=job.model.path.name,
         sha256=job.model.sha256,
         seed=seed,
+        activations=activations,
         checks=checks,
     )
     typer.echo(render_checks(document, form), nl=False)
     return DONE if all(c.status == "passed" for c in checks) else GATE_FAILED
 
 
+def _activations(job: _Job, seed: int, sites: Sequence[str] | None) -> dict[str, SiteTensors]:
+    from trtplug.measure.activations import read_activations
+
+    return read_activations(job.model, job.sizes, seed, sites or None)
+
+
 class _Job:
     """What the arguments ask for, read and listed."""
 
     model: Model
+    sizes: dict[str, Sizes]
+    """Of the model's inputs, as the opt shapes have them."""
     asked: tuple[Asked, ...]
     unsized: tuple[Unsized, ...]
     tasks: tuple[Task, ...]
@@ -171,8 +199,9 @@ class _Job:
         _check_tactics(tactics or ())
         places = _places(targets or ())
         given = tuple(parse_shape_range(s) for s in shapes or ())
-        self.model, asked, self.unsized = read_problems(path, given, precision)
-        self.asked = _chosen(asked, sites or ())
+        read = read_problems(path, given, precision)
+        self.model, self.unsized, self.sizes = read.model, read.unsized, read.sizes
+        self.asked = _chosen(read.asked, sites or ())
         tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
         self.tasks = tuple(t for t in tasks if not tactics or t.candidate.tactic.name in tactics)
 

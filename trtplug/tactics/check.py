@@ -184,16 +184,29 @@ def empty_output(shape: Sizes, dtype: str, layout: Layout) -> Array:
     return y
 
 
+def relative_error(output: Array, wanted: Array) -> float:
+    """||output - wanted|| / ||wanted|| over what was written; NaN where nothing was."""
+    there = ~_missing(output, wanted)
+    if not there.any():
+        return float("nan")
+    norm = float(np.linalg.norm(wanted[there].astype(np.float64)))
+    difference = output[there].astype(np.float64) - wanted[there]
+    return float(np.linalg.norm(difference)) / (norm or 1.0)
+
+
+def _missing(output: Array, wanted: Array) -> Array:
+    found: Array = np.isnan(output) & ~np.isnan(wanted)
+    return found
+
+
 def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, list[str]]:
     """Relative error over what was written, and what is wrong with that."""
-    missing = np.isnan(output) & ~np.isnan(wanted)
+    missing = _missing(output, wanted)
     if complete and missing.any():
         return float("nan"), [f"{int(missing.sum())} of {output.size} outputs are NaN"]
-    there = ~missing
-    if not there.any():
+    if missing.all():
         return float("nan"), ["no output was written"]
-    norm = float(np.linalg.norm(wanted[there]))
-    return float(np.linalg.norm(output[there] - wanted[there])) / (norm or 1.0), []
+    return relative_error(output, wanted), []
 
 
 def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:

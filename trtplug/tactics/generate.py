@@ -15,6 +15,7 @@ from trtplug.tactics.problem import DYNAMIC_AXES, Problem
 from trtplug.tactics.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem, Tactic, Tile
 
 if TYPE_CHECKING:
+    from trtplug.kernels.source import Headers
     from trtplug.target import Sm
 
 _ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
@@ -26,8 +27,17 @@ KERNEL = "trtplug_cbr"
 """Name of every kernel: engines hold one a plugin, and the tactic has a name already."""
 
 
-def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
-    """The source of one kernel; `tactic` must be legal for the problem on the SM."""
+def generate(
+    tactic: Tactic, problem: Problem, sm: Sm, headers: Headers | None = None
+) -> KernelSource:
+    """The source of one kernel; `tactic` must be legal for the problem on the SM.
+
+    Args:
+        tactic: what is made.
+        problem: for what.
+        sm: and for which SM.
+        headers: those of `plugins/`, read once for many kernels.
+    """
     text = "\n".join(
         (
             f"// {tactic.name}",
@@ -39,7 +49,7 @@ def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
             "",
         )
     )
-    return assemble(KERNEL, text, min_blocks=_min_blocks(tactic, problem, sm))
+    return assemble(KERNEL, text, headers, _min_blocks(tactic, problem, sm))
 
 
 def threads_of(tactic: Tactic) -> int:
