@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.tactics.kernels import SHARED_BYTES, assert_clean, checked, compiled
 from tests.tactics.problems import problem, problems
+from trtplug.emulator.checks import Checks
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS
 from trtplug.tactics.catalog import TACTICS, find_tactic
 from trtplug.tactics.check import Tensors, random_tensors, run_tactic
@@ -162,6 +163,13 @@ def test_a_sample_of_blocks_checks_what_they_write():
     result = checked(find_tactic("igemm_64x64x64_s2"), given, 80, blocks=(0, 7, 24))
     assert_clean(result, "sample")
     assert (result.blocks, result.grid_blocks) == (3, 25)
+
+
+@pytest.mark.parametrize("checks", [Checks(), Checks(memory=False)])
+def test_padding_lanes_of_blocks_that_were_not_run_are_no_fault(checks):
+    given = problem((1, 96, 16, 16), 12, kernel=(1, 1), pads=(0, 0, 0, 0))
+    tactic = find_tactic("pointwise_32x64x64_s3")
+    assert_clean(checked(tactic, given, 80, blocks=(0, 3, 7), checks=checks), "sample")
 
 
 def wrong(ptx, old, new):

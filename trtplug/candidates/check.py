@@ -141,6 +141,8 @@ class _Run:
     tensors: Tensors
     output: Array | None
     """The model's own."""
+    too_large: int = 0
+    """Of the model's values, those that the type of a kernel does not hold."""
 
 
 def _random_run(task: Task, rng: np.random.Generator) -> _Run:
@@ -154,9 +156,14 @@ def _model_run(task: Task, site: str, given: SiteTensors) -> _Run:
     """The model's numbers as the kernel's types hold them."""
     problem = task.asked.problem
 
+    too_large = 0
+
     def rounded(array: Array, dtype: str) -> Array:
+        nonlocal too_large
         with np.errstate(over="ignore"):
-            return from_bits(to_bits(array, dtype), dtype)
+            held = from_bits(to_bits(array, dtype), dtype)
+        too_large += int((np.isinf(held) & np.isfinite(array)).sum())
+        return held
 
     residual = given.residual
     if residual is not None:
@@ -168,7 +175,7 @@ def _model_run(task: Task, site: str, given: SiteTensors) -> _Run:
         bias=given.bias,
         residual=residual,
     )
-    return _Run(sites=(site,), tensors=tensors, output=given.output)
+    return _Run(sites=(site,), tensors=tensors, output=given.output, too_large=too_large)
 
 
 def _check(
@@ -185,6 +192,8 @@ def _check(
     except PtxError as unknown:
         return _entry(task, run, "not_emulated", total, (unknown.message,))
     found = [*checked.problems, *map(str, checked.findings)]
+    if run.too_large:
+        found.insert(0, f"{run.too_large} of the model's values are beyond {problem.dtype}")
     error, tolerance = None, MODEL_TOLERANCE[problem.dtype]
     if run.output is not None:
         error = relative_error(checked.output, run.output)
