@@ -1,9 +1,10 @@
 """Whole models, site by site: kernels in the emulator against ONNX Runtime, in TensorRT's layouts.
 
-Every site runs with the model's own weights and with what reaches it in the model, in FP16 (HWC8, and
-LINEAR FP32 into the first), by one legal tactic for each different problem: another for each, so that
-all of them have a turn. Of large grids a few blocks are run, the first and the last among them; which
-is in the verdict. PP-OCRv4 has its trained weights; those of ResNet-18 and MobileNetV2 are random.
+Every site runs with the model's own weights and with what reaches it in the model, in FP16 (HWC8,
+and LINEAR FP32 into the first), by one legal tactic for each different problem: another for each,
+so that all of them have a turn. Of large grids a few blocks are run, the first and the last among
+them; which is in the verdict. PP-OCRv4 has its trained weights; those of ResNet-18 and MobileNetV2
+are random.
 """
 
 import numpy as np

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tests.tactics.problems import problem
-from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.kernels.loop import count_loop
+from trtplug.emulator.checks import Checks
+from trtplug.emulator.parse import parse_module
+from trtplug.emulator.run import Buffer, launch
+from trtplug.kernels.compile import compile_kernel, compile_many
+from trtplug.kernels.loop import count_loops
 from trtplug.kernels.sass import LOCAL, MainLoop
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
 from trtplug.tactics.catalog import TACTICS
-from trtplug.tactics.generate import generate, threads_of
+from trtplug.tactics.check import empty_output, input_arrays, random_tensors
+from trtplug.tactics.generate import KERNEL, generate, threads_of, x_dtype
+from trtplug.tactics.launch import launch_of
 from trtplug.tactics.space import legal_tactics
 from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.target import Sm
@@ -40,6 +47,14 @@ REGISTERS = {
     (32, 64, 64): 104,
 }
 """Tile -> budget from sm_80 on."""
+
+
+SECTORS = {Gemm: 1.0, Depthwise: 1.1}
+"""Kind of tactic -> sectors of global memory over the fewest possible, at most.
+
+Implicit GEMMs copy whole rows of chunks. A depthwise kernel's rows begin where they begin. gather every second element of LINEAR rows, and the direct kernel in HWC8 one lane of each pixel:
+both work from the L1 cache, and predictions reckon with it.
+"""
 
 
 def _sample(tactic):
@@ -79,13 +94,62 @@ class Figures:
 
 def measure(tactic, number):
     """The figures; None where the tactic does not exist on the SM."""
-    given, sm = sample_of(tactic), Sm(number)
-    if tactic not in legal_tactics(given, sm, 48 * 1024):
-        return None
-    kernel = compile_kernel(generate(tactic, given, sm), sm, None)
-    assert isinstance(kernel, Kernel), kernel.log
-    blocks = blocks_per_sm(kernel.usage, threads_of(tactic), LIMITS[number])
-    return Figures(usage=kernel.usage, loop=count_loop(kernel, None), blocks=blocks)
+    return measure_all([tactic], number)[0]
+
+
+def measure_all(tactics, number, jobs=1):
+    """The figures of several tactics on one SM, in order."""
+    sm = Sm(number)
+    there = [t for t in tactics if t in legal_tactics(sample_of(t), sm, 48 * 1024)]
+    sources = [(generate(t, sample_of(t), sm), sm) for t in there]
+    kernels = compile_many(sources, None, jobs)
+    found = {
+        tactic.name: Figures(
+            usage=kernel.usage,
+            loop=loop,
+            blocks=blocks_per_sm(kernel.usage, threads_of(tactic), LIMITS[number]),
+        )
+        for tactic, kernel, loop in zip(
+            there, kernels, count_loops(kernels, None, jobs), strict=True
+        )
+    }
+    return [found.get(t.name) for t in tactics]
+
+
+def count(tactic, number):
+    """The emulator's counters over one block of the sample, inside an image."""
+    given = sample_of(tactic)
+    kernel = compile_kernel(generate(tactic, given, Sm(number)), Sm(number), None)
+    tensors = random_tensors(given, given.x.opt, np.random.default_rng(0), x_dtype(tactic, given))
+    y = empty_output(given.output(given.x.opt), given.dtype, tactic.layout)
+    launching = launch_of(tactic, given, given.x.opt)
+    arguments = [
+        *(Buffer(name=n, data=d) for n, d in input_arrays(tactic, given, tensors).items()),
+        *given.arguments(given.x.opt),
+        Buffer(name="y", data=y, role="output"),
+    ]
+    return launch(
+        parse_module(kernel.ptx),
+        KERNEL,
+        launching.grid,
+        launching.block,
+        0,
+        arguments,
+        Checks(races=False, memory=False),
+        # A block begins in the middle of one of the 8 images, or so.
+        blocks=(launching.grid[0] * 7 // 16,),
+    ).counters
+
+
+def traffic_faults(tactic, counters):
+    """Where memory is used worse than the tactic is made for, in words."""
+    faults = []
+    if counters.shared_ratio > 1.0:
+        faults.append(f"{counters.shared_ratio:.2f} waves of shared memory for one")
+    most = SECTORS.get(type(tactic))
+    if most is not None and counters.global_ratio > most:
+        faults.append(f"{counters.global_ratio:.2f} sectors of global memory for one")
+    return faults
 
 
 def gate(tactic, number, found):
