@@ -52,7 +52,8 @@ REGISTERS = {
 SECTORS = {Gemm: 1.0, Depthwise: 1.1}
 """Kind of tactic -> sectors of global memory over the fewest possible, at most.
 
-Implicit GEMMs copy whole rows of chunks. A depthwise kernel's rows begin where they begin. gather every second element of LINEAR rows, and the direct kernel in HWC8 one lane of each pixel:
+Implicit GEMMs copy whole rows of chunks. A depthwise kernel's rows begin where they begin. Stems
+gather every second element of LINEAR rows, and the direct kernel in HWC8 one lane of each pixel:
 both work from the L1 cache, and predictions reckon with it.
 """
 
