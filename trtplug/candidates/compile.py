@@ -12,6 +12,7 @@ from trtplug.kernels.source import KernelSource, plugin_headers
 from trtplug.kernels.usage import LIMITS, blocks_per_sm
 from trtplug.ops.cbr import CbrAttributes
 from trtplug.profile import GpuProfile
+from trtplug.tactics.catalog import TACTICS
 from trtplug.tactics.estimate import predict
 from trtplug.tactics.generate import generate, threads_of
 from trtplug.tactics.space import Candidate, list_tactics
@@ -87,6 +88,8 @@ class KernelsDocument:
     model: str
     sha256: str
     shared_limit_bytes: int
+    tactics: int
+    """Tactics that there are: of each problem on each SM so many are legal or excluded."""
     problems: tuple[ProblemEntry, ...]
     kernels: tuple[KernelEntry, ...]
     excluded: tuple[ExcludedEntry, ...]
@@ -187,6 +190,7 @@ def make_document(
         model=model.path.name,
         sha256=model.sha256,
         shared_limit_bytes=shared_bytes,
+        tactics=len(TACTICS),
         problems=tuple(_problems(asked)),
         kernels=tuple(sorted(entries, key=_order)),
         excluded=excluded,
