@@ -146,8 +146,9 @@ def _reasons(document: KernelsDocument) -> Iterator[str]:
         f"{len(document.problems)} different sites, {len(document.kernels)} kernels, {good} ok; "
         f"{len(document.excluded)} tactics excluded (--format json says why)."
     )
-    yield "regs: registers of a thread; KiB: shared memory of a block; spill: bytes; blocks: what an"
-    yield "SM holds; MMA: matrix instructions in the main loop. Times are predicted, not measured."
+    yield "regs: registers of a thread; KiB: shared memory of a block; spill: bytes;"
+    yield "blocks: on an SM at once; MMA: matrix instructions in the main loop."
+    yield "Times are predicted, not measured."
     if any(p.dtype == "float" for p in document.problems):
         yield "For sites in FP32 there is one tactic; --precision fp16 or bf16 asks for the others."
 
@@ -165,9 +166,15 @@ def _title(problem: ProblemEntry) -> str:
     sites = problem.sites[0] + (f" and {len(problem.sites) - 1} more" if problem.sites[1:] else "")
     kernel, strides = ("x".join(map(str, v)) for v in (a.kernel_shape, a.strides))
     size = "x".join(map(str, problem.input_opt))
+    # What is as in most layers goes without saying.
+    more = (
+        f", group {a.group}" * (a.group > 1),
+        f", {a.activation}" * (a.activation != "none"),
+        f", residual {a.residual}" * (a.residual != "none"),
+    )
     return printable(
-        f"{sites}: {size} to {problem.outputs} channels, {kernel} stride {strides}, "
-        f"group {a.group}, {a.activation}, residual {a.residual}, {problem.dtype}"
+        f"{sites}: {size} to {problem.outputs} channels, {kernel} stride {strides}"
+        f"{''.join(more)}, {problem.dtype}"
     )
 
 
