@@ -170,7 +170,7 @@ def _title(problem: ProblemEntry) -> str:
     more = (
         f", group {a.group}" * (a.group > 1),
         f", {a.activation}" * (a.activation != "none"),
-        f", residual {a.residual}" * (a.residual != "none"),
+        f", residual {a.residual.partition('_')[0]} it" * (a.residual != "none"),
     )
     return printable(
         f"{sites}: {size} to {problem.outputs} channels, {kernel} stride {strides}"
