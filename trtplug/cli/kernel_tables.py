@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -136,12 +137,11 @@ def _reasons(document: KernelsDocument) -> Iterator[str]:
     for site in document.unsized:
         yield printable(f"no kernels for {site.site}: {site.problem}")
     for sm, problem in _without(document):
-        yield printable(f"no tactic can take it on {sm}: {_title(problem)}")
+        yield _wrapped(printable(f"no tactic can take it on {sm}: {_title(problem)}"))
     good = sum(k.status == "ok" for k in document.kernels)
-    yield (
-        f"{len(document.problems)} different sites, {len(document.kernels)} kernels, {good} ok; "
-        f"{len(document.excluded)} tactics excluded (--format json says why)."
-    )
+    kernels = f"{len(document.kernels)} kernels, {good} ok"
+    yield f"{len(document.problems)} different sites and pairs, {kernels};"
+    yield f"{len(document.excluded)} tactics excluded (--format json says why)."
     yield "regs: registers of a thread; KiB: shared memory of a block; spill: bytes;"
     yield "blocks: on an SM at once; MMA: matrix instructions in the main loop."
     yield "Times are predicted, not measured."
@@ -248,8 +248,15 @@ def _last_line(log: str) -> str:
 
 
 def _titled(title: str, head: Row, rows: Sequence[Row], form: Format) -> str:
-    mark = "## " if form is Format.MARKDOWN else ""
-    return f"{mark}{title}\n\n{_table([(head, rows)], form)}\n"
+    line = f"## {title}" if form is Format.MARKDOWN else _wrapped(title)
+    return f"{line}\n\n{_table([(head, rows)], form)}\n"
+
+
+def _wrapped(text: str) -> str:
+    """For a terminal of 100 columns."""
+    return textwrap.fill(
+        text, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _table(parts: Sequence[tuple[Row, Sequence[Row]]], form: Format) -> str:
