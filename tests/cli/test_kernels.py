@@ -79,7 +79,9 @@ def test_the_text_of_a_pair_names_both_convolutions(capsys, det):
     status, said = run(capsys, "compile", det, *SMALL, *PAIR)
     assert status == errors.DONE
     assert "p2o.Conv.13+p2o.Conv.14" in said.out
-    assert "5x5 stride 1x1, group 192, hard_swish, then 1x1, hard_swish, residual none" in said.out
+    assert "5x5 stride 1x1, group 192, hard_swish, then 1x1, hard_swish, " in " ".join(
+        said.out.split()
+    )
 
 
 def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
@@ -88,8 +90,8 @@ def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, 
 
     real = candidates.generate_either
 
-    def broken(tactic, problem, sm):
-        good = real(tactic, problem, sm)
+    def broken(tactic, *given):
+        good = real(tactic, *given)
         return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
 
     monkeypatch.setattr(candidates, "generate_either", broken)
@@ -103,6 +105,89 @@ def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, 
     status, said = run(capsys, "check", det, *SMALL, *site)
     assert status == errors.GATE_FAILED
     assert "refused" in said.out
+
+
+def test_a_site_that_no_tactic_takes_is_no_failure_and_says_so(capsys, det):
+    """BF16 begins with sm_80: on sm_75 every tactic is excluded, with its reason."""
+    asked = ("--shape", "x=1x3x32x32", "--precision", "bf16", "--target", "sm_75")
+    status, said = run(capsys, "compile", det, *asked, "--site", "p2o.Conv.1", "--format", "json")
+    assert status == errors.DONE
+    document = json.loads(said.out)
+    assert document["kernels"] == []
+    assert len(document["excluded"]) == sum(p["tactics"] for p in document["problems"])
+    assert {e["reason"] for e in document["excluded"]} == {"sm_dtype", "dtype"}
+    status, said = run(capsys, "compile", det, *asked, "--site", "p2o.Conv.1")
+    assert status == errors.DONE
+    assert "no tactic can take it on sm_75" in said.out
+
+
+def test_an_sm_that_nobody_compiles_for_is_refused_in_words(capsys, det):
+    asked = ("--shape", "x=1x3x32x32", "--target", "sm_70")
+    assert main(["kernels", "compile", str(det), *asked]) == errors.BAD_INPUT
+    said = capsys.readouterr().err
+    assert "unknown target 'sm_70'" in said
+    assert "hint" in said
+
+
+def test_an_sm_that_this_nvrtc_does_not_know_is_a_status(capsys, det, monkeypatch):
+    from trtplug.kernels import nvrtc
+
+    monkeypatch.setattr(nvrtc, "supported_sms", lambda: frozenset((80,)))
+    asked = (*SMALL, "--target", "sm_80", "--site", "p2o.Conv.1", "--tactic", "depthwise_2")
+    status, said = run(capsys, "compile", det, *asked, "--format", "json")
+    assert status == errors.BUILD_FAILED
+    found = {k["sm"]: k for k in json.loads(said.out)["kernels"]}
+    assert (found["sm_80"]["status"], found["sm_89"]["status"]) == ("ok", "unsupported-sm")
+    assert "compiles for sm_80" in found["sm_89"]["log"]
+
+
+def test_a_site_runs_with_what_it_has_in_the_model(capsys, det):
+    site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_2", "--activations", "model")
+    status, said = run(capsys, "check", det, *SMALL, *site, "--format", "json")
+    assert status == errors.DONE
+    document = json.loads(said.out)
+    assert document["activations"] == "model"
+    (check,) = document["checks"]
+    assert check["sites"] == ["p2o.Conv.1"]
+    assert 0 < check["model_error"] < check["model_tolerance"]
+    status, said = run(capsys, "check", det, *SMALL, *site)
+    assert status == errors.DONE
+    assert "1 of 1 kernels passed" in said.out
+    assert "against ONNX Runtime" in said.out
+
+
+def test_a_pair_runs_with_what_it_has_in_the_model(capsys, det):
+    own = ("--activations", "model", "--format", "json")
+    status, said = run(capsys, "check", det, *SMALL, *PAIR, *own)
+    assert status == errors.DONE
+    (check,) = json.loads(said.out)["checks"]
+    assert check["sites"] == [PAIR[1]]
+    assert check["status"] == "passed"
+    assert 0 < check["model_error"] < check["model_tolerance"]
+
+
+def test_every_table_fits_a_terminal_of_100_columns(capsys, det):
+    site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_2")
+    both = ("--site", "p2o.Conv.2", "--tactic", "pointwise_128x128x32_s2", "--blocks", "2")
+    for arguments in (
+        ("list",),
+        ("compile", det, *SMALL, *site, *both[:4]),
+        ("check", det, *SMALL, *site, *both, "--activations", "model"),
+        ("compile", det, *SMALL, *PAIR),
+        ("check", det, *SMALL, *PAIR, "--activations", "model"),
+    ):
+        _, said = run(capsys, *arguments)
+        assert max(map(len, said.out.splitlines())) <= 100
+
+
+def test_a_float_model_is_told_of_the_other_precisions(capsys, light_squeezenet):
+    asked = ("--target", "sm_89", "--tactic", "igemm_64x64x32_s4")
+    _, said = run(capsys, "compile", light_squeezenet, *asked)
+    assert "--precision fp16" in said.out
+    _, said = run(
+        capsys, "compile", light_squeezenet, *asked, "--precision", "fp16", "--site", "n0"
+    )
+    assert "--precision fp16" not in said.out
 
 
 @pytest.mark.parametrize(

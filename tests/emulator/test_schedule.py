@@ -39,6 +39,27 @@ def test_loops_of_different_length() -> None:
     assert run.counters.by_opcode["bar.sync"] if "bar" in body else True
 
 
+@pytest.mark.parametrize(("kind", "width"), [("w5", 64), ("s5", 16), ("t7", 32)])
+def test_a_register_that_was_dead_when_lanes_parted(kind: str, width: int) -> None:
+    """Free after the first round, which all lanes run; set again when some have left the loop."""
+    body = f"""
+    .reg .b16 %s<16>;
+    mov.u32 %t6, 0;
+    AGAIN:
+    cvt.u{width}.u32 %{kind}, %tid;
+    bra MIDDLE;
+    MIDDLE:
+    cvt.u32.u{width} %t3, %{kind};
+    add.s32 %t5, %t5, %t3;
+    add.s32 %t6, %t6, 1;
+    setp.lt.s32 %p1, %t6, %tid;
+    @%p1 bra AGAIN;
+    """
+    run, out = run_body(body)
+    assert run.findings == ()
+    assert out.tolist() == [n * max(n, 1) for n in range(64)]
+
+
 SOURCE = r"""
 extern "C" __global__ void k(const int* x, int n, int* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -9,14 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
-from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.kernels.loop import count_loop
+from trtplug.emulator.checks import Checks
+from trtplug.emulator.parse import parse_module
+from trtplug.emulator.run import Buffer, launch
+from trtplug.kernels.compile import compile_kernel, compile_many
+from trtplug.kernels.loop import count_loops
 from trtplug.kernels.sass import LOCAL, MainLoop
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
-from trtplug.tactics.either import ALL_TACTICS, generate_either, list_either, threads_of_either
+from trtplug.tactics.check import empty_output, input_arrays
+from trtplug.tactics.either import (
+    ALL_TACTICS,
+    generate_either,
+    launch_either,
+    list_either,
+    random_either,
+    threads_of_either,
+)
+from trtplug.tactics.generate import KERNEL
 from trtplug.tactics.pair.catalog import PairTactic
+from trtplug.tactics.pair.check import pair_arrays
+from trtplug.tactics.pair.generate import PAIR_KERNEL
 from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.target import Sm
 
@@ -49,6 +65,15 @@ PAIR_REGISTERS = {
     "pair_32x64x64": 128,
 }
 """Pair -> budget from sm_80 on, for kernels of 3x3."""
+
+
+SECTORS = {Gemm: 1.0, Depthwise: 1.1, PairTactic: 1.1}
+"""Kind of tactic -> sectors of global memory over the fewest possible, at most.
+
+Implicit GEMMs copy whole rows of chunks. Rows of a depthwise kernel, or of that part of a
+pair, begin where they begin. Stems gather every second element of LINEAR rows, and the direct
+kernel in HWC8 one lane of each pixel: both work from the L1 cache, and predictions reckon with it.
+"""
 
 
 def _sample(tactic):
@@ -90,14 +115,69 @@ class Figures:
 
 def measure(tactic, number):
     """The figures; None where the tactic does not exist on the SM."""
-    given, sm = sample_of(tactic), Sm(number)
-    legal = [c.tactic for c in list_either(given, sm, 48 * 1024) if c.exclusion is None]
-    if tactic not in legal:
-        return None
-    kernel = compile_kernel(generate_either(tactic, given, sm), sm, None)
-    assert isinstance(kernel, Kernel), kernel.log
-    blocks = blocks_per_sm(kernel.usage, threads_of_either(tactic), LIMITS[number])
-    return Figures(usage=kernel.usage, loop=count_loop(kernel, None), blocks=blocks)
+    return measure_all([tactic], number)[0]
+
+
+def measure_all(tactics, number, jobs=1):
+    """The figures of several tactics on one SM, in order."""
+    sm = Sm(number)
+    there = [t for t in tactics if _is_legal(t, sm)]
+    sources = [(generate_either(t, sample_of(t), sm), sm) for t in there]
+    kernels = compile_many(sources, None, jobs)
+    found = {
+        tactic.name: Figures(
+            usage=kernel.usage,
+            loop=loop,
+            blocks=blocks_per_sm(kernel.usage, threads_of_either(tactic), LIMITS[number]),
+        )
+        for tactic, kernel, loop in zip(
+            there, kernels, count_loops(kernels, None, jobs), strict=True
+        )
+    }
+    return [found.get(t.name) for t in tactics]
+
+
+def _is_legal(tactic, sm):
+    found = list_either(sample_of(tactic), sm, 48 * 1024)
+    return any(c.tactic == tactic and c.exclusion is None for c in found)
+
+
+def count(tactic, number):
+    """The emulator's counters over one block of the sample, inside an image."""
+    given = sample_of(tactic)
+    kernel = compile_kernel(generate_either(tactic, given, Sm(number)), Sm(number), None)
+    tensors = random_either(tactic, given, given.x.opt, np.random.default_rng(0))
+    of_pair = isinstance(tactic, PairTactic)
+    inputs = (pair_arrays if of_pair else input_arrays)(tactic, given, tensors)
+    y = empty_output(given.output(given.x.opt), given.dtype, tactic.layout)
+    launching = launch_either(tactic, given, given.x.opt)
+    arguments = [
+        *(Buffer(name=n, data=d) for n, d in inputs.items()),
+        *given.arguments(given.x.opt),
+        Buffer(name="y", data=y, role="output"),
+    ]
+    return launch(
+        parse_module(kernel.ptx),
+        PAIR_KERNEL if of_pair else KERNEL,
+        launching.grid,
+        launching.block,
+        0,
+        arguments,
+        Checks(races=False, memory=False),
+        # A block begins in the middle of one of the 8 images, or so.
+        blocks=(launching.grid[0] * 7 // 16,),
+    ).counters
+
+
+def traffic_faults(tactic, counters):
+    """Where memory is used worse than the tactic is made for, in words."""
+    faults = []
+    if counters.shared_ratio > 1.0:
+        faults.append(f"{counters.shared_ratio:.2f} waves of shared memory for one")
+    most = SECTORS.get(type(tactic))
+    if most is not None and counters.global_ratio > most:
+        faults.append(f"{counters.global_ratio:.2f} sectors of global memory for one")
+    return faults
 
 
 def gate(tactic, number, found):

@@ -83,7 +83,25 @@ def test_many_go_on_past_a_refused_one_and_keep_their_order(store):
 
 def test_what_is_no_cubin_is_refused_in_words():
     with pytest.raises(ValueError, match="nvdisasm"):
-        disassemble(b"no cubin")
+        disassemble([b"no code"], SM80)
+
+
+def test_another_limit_of_registers_is_tried_where_the_first_spills():
+    """A source on which ptxas 13 spills at 168 registers, and at 128 and at 255 does not."""
+    given = problem((2, 20, 14, 14), 4, kernel=(5, 3), strides=(1, 2), pads=(2, 0, 1, 0),
+                    dilations=(1, 2), activation="clip", min=0.0, max=6.0,
+                    residual="before_activation", least=(2, 20, 13, 14))  # fmt: skip
+    source = generate(find_tactic("igemm_64x64x64_s3"), given, Sm(86))
+    assert source.min_blocks[0] == 3
+    first = compile_kernel(dataclasses.replace(source, min_blocks=(3,)), Sm(86), None)
+    assert first.usage.spill_bytes > 0
+    assert compile_kernel(source, Sm(86), None).usage.spill_bytes == 0
+    # Where all of them spill, the least counts.
+    usages = [
+        compile_kernel(dataclasses.replace(source, min_blocks=n), Sm(86), None).usage
+        for n in ((3, 8), (8, 3))
+    ]
+    assert usages[0] == usages[1] == first.usage
 
 
 @pytest.mark.parametrize("number", sorted(LIMITS))

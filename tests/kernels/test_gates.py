@@ -4,37 +4,74 @@ import dataclasses
 
 import pytest
 
-from tests.kernels.gates import CUTLASS_SHARE, gate, measure
+from tests.kernels.gates import count, gate, measure, measure_all, sample_of, traffic_faults
+from trtplug.emulator.counters import AccessCount, Counters
 from trtplug.kernels.sass import MainLoop
-from trtplug.tactics.catalog import find_tactic
-from trtplug.tactics.either import ALL_TACTICS, find_either
+from trtplug.kernels.usage import LIMITS
+from trtplug.tactics.catalog import TACTICS, find_tactic
+from trtplug.tactics.either import ALL_TACTICS
+from trtplug.tactics.pair.catalog import PAIR_TACTICS
+from trtplug.tactics.pair.work import made_between, pair_work_of
+from trtplug.tactics.work import SECTOR_BYTES, work_of
 
-GATED = {tile for _, tile in CUTLASS_SHARE}
+ABSENT_ON_75 = {"igemm_128x128x32_s3", "igemm_128x64x32_s4", "igemm_64x64x64_s3"}
+"""Through registers there are two stages: these are no other kernels there."""
 
 
-@pytest.mark.parametrize("tactic", ALL_TACTICS, ids=lambda t: t.name)
-def test_sm_80(tactic):
-    assert gate(tactic, 80, measure(tactic, 80)) == []
+NEAR = ("igemm_128x128x32_s2", "igemm_64x32x64_s3", "stem_128x64x32")
+"""The tactics nearest to their limits."""
 
 
-# Every tactic on every SM is scripts/bench_kernels; here those nearest to their limits.
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("igemm_128x128x32_s2", 75),
-        ("igemm_128x64x32_s3", 75),
-        ("stem_128x64x32", 75),
-        ("igemm_128x128x32_s3", 90),
-        ("igemm_64x32x64_s3", 90),
-        ("igemm_128x128x32_s2", 120),
-        ("pair_64x128x32", 75),
-        ("pair_64x256x32", 90),
-        ("pair_128x64x32", 120),
-    ],
-)
-def test_other_sms(name, number):
-    tactic = find_either(name)
-    assert gate(tactic, number, measure(tactic, number)) == []
+def some_tactics(number):
+    """All on sm_80; on every other SM those near their limits, and a third of the rest by turns.
+
+    Every tactic on every SM takes minutes: scripts/bench_kernels does that.
+    """
+    if number == 80:
+        return ALL_TACTICS
+    turn = sorted(LIMITS).index(number) % 3
+    return tuple(t for i, t in enumerate(ALL_TACTICS) if i % 3 == turn or t.name in NEAR)
+
+
+@pytest.mark.parametrize("number", sorted(LIMITS))
+def test_static_gates_on_every_sm(number):
+    tactics = some_tactics(number)
+    found = dict(zip(tactics, measure_all(tactics, number, jobs=2), strict=True))
+    absent = ABSENT_ON_75 & {t.name for t in tactics} if number == 75 else set()
+    assert {t.name for t, f in found.items() if f is None} == absent
+    missed = {t.name: gate(t, number, f) for t, f in found.items() if f is not None}
+    assert {name: faults for name, faults in missed.items() if faults} == {}
+
+
+@pytest.mark.parametrize("tactic", TACTICS, ids=lambda t: t.name)
+def test_memory_is_used_at_the_ideal_and_as_predictions_reckon(tactic):
+    """No tactic meets a bank twice; implicit GEMMs ask for no sector in vain."""
+    found, work = count(tactic, 80), work_of(tactic, sample_of(tactic))
+    assert traffic_faults(tactic, found) == []
+    loads = sum(a.units for a in found.global_ if not a.opcode.startswith("st")) * SECTOR_BYTES
+    assert work.l1_bytes + work.l2_bytes == pytest.approx(loads, rel=0.2)
+    waves = sum(a.units for a in found.shared) * 128
+    assert work.shared_bytes == pytest.approx(waves, rel=0.2)
+    assert work.multiply_adds == pytest.approx(found.multiply_adds, rel=0.05)
+
+
+@pytest.mark.parametrize("tactic", PAIR_TACTICS, ids=lambda t: t.name)
+def test_pairs_use_memory_at_the_ideal_and_as_predictions_reckon(tactic):
+    found, given = count(tactic, 80), sample_of(tactic)
+    work = pair_work_of(tactic, given)
+    assert traffic_faults(tactic, found) == []
+    loads = sum(a.units for a in found.global_ if not a.opcode.startswith("st")) * SECTOR_BYTES
+    assert work.l1_bytes + work.l2_bytes == pytest.approx(loads, rel=0.2)
+    waves = sum(a.units for a in found.shared) * 128
+    assert work.shared_bytes == pytest.approx(waves, rel=0.2)
+    made = made_between(tactic, given)
+    assert work.multiply_adds + made == pytest.approx(found.multiply_adds, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["igemm_128x128x32_s2", "pointwise_64x64x64_s2", "stem_128x32x32"])
+def test_memory_is_used_at_the_ideal_through_registers_too(name):
+    tactic = find_tactic(name)
+    assert traffic_faults(tactic, count(tactic, 75)) == []
 
 
 def test_a_gate_that_is_missed_is_named():
@@ -51,3 +88,21 @@ def test_a_gate_that_is_missed_is_named():
         "share 31.5% is below CUTLASS's 32.0%",
         "share 31.5% is below goal's 49.0%",
     ]
+
+
+def test_traffic_that_is_worse_than_it_should_be_is_named():
+    shared = AccessCount(line=1, opcode="ldmatrix", requests=1, units=8, ideal=4)
+    global_ = AccessCount(line=2, opcode="cp.async", requests=1, units=6, ideal=4)
+    counters = Counters(
+        blocks=1,
+        warp_instructions=1,
+        by_opcode={},
+        multiply_adds=0,
+        shared=(shared,),
+        global_=(global_,),
+    )
+    assert traffic_faults(find_tactic("igemm_64x64x64_s2"), counters) == [
+        "2.00 waves of shared memory for one",
+        "1.50 sectors of global memory for one",
+    ]
+    assert len(traffic_faults(find_tactic("direct_hwc8"), counters)) == 1

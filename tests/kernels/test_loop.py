@@ -1,5 +1,7 @@
 """Counting the main loops of kernels."""
 
+import dataclasses
+
 import pytest
 
 from trtplug.kernels import loop
@@ -29,7 +31,7 @@ def test_is_counted_once_and_kept(tmp_path, kernel, monkeypatch):
     first = count_loop(kernel, store)
     assert first.count("LDG") == 1
 
-    def refuse(_):
+    def refuse(*_):
         raise AssertionError("taken apart again")
 
     monkeypatch.setattr(loop, "disassemble", refuse)
@@ -39,7 +41,7 @@ def test_is_counted_once_and_kept(tmp_path, kernel, monkeypatch):
 def test_a_failure_is_no_loop_and_is_not_kept(tmp_path, kernel, monkeypatch):
     store = Store(root=tmp_path)
 
-    def fail(_):
+    def fail(*_):
         raise ValueError("nvdisasm took longer than 120 s")
 
     with monkeypatch.context() as broken:
@@ -51,3 +53,18 @@ def test_a_failure_is_no_loop_and_is_not_kept(tmp_path, kernel, monkeypatch):
 def test_without_nvdisasm_there_is_none(kernel, monkeypatch):
     monkeypatch.setattr(loop, "find_tool", lambda _: None)
     assert count_loop(kernel, None) is None
+
+
+def test_one_that_nvdisasm_does_not_take_does_not_spoil_the_others(tmp_path, kernel):
+    store = Store(root=tmp_path)
+    broken = dataclasses.replace(kernel, cubin=b"no cubin", digest="0" * 64)
+    good, bad, again = count_loops([kernel, broken, kernel], store, 1)
+    assert (good, bad) == (again, None)
+    assert good == count_loop(kernel, None)
+
+
+def test_kernels_of_several_sms_are_taken_apart_by_sm(kernel):
+    other = compile_kernel(assemble("k", SUM), Sm(75), None)
+    loops = count_loops([kernel, other, kernel], None, 2)
+    assert loops == (count_loop(kernel, None), count_loop(other, None), count_loop(kernel, None))
+    assert loops[0] != loops[1]

@@ -4,14 +4,23 @@ from trtplug.kernels.sass import count_all, find_main_loop
 
 
 def sass(lines):
-    """Text as nvdisasm prints it; labels end in a colon."""
-    out = []
-    for number, line in enumerate(lines):
-        if line.endswith(":"):
-            out.append(line)
-        else:
-            out.append(f"        /*{number * 16:04x}*/                   {line} ;")
-    return "\n".join(out)
+    """Text as nvdisasm prints it. Labels, which end in a colon, become the addresses they name."""
+    code = [line for line in lines if not line.endswith(":")]
+    labels = {
+        line[:-1]: sum(not other.endswith(":") for other in lines[:place]) * 16
+        for place, line in enumerate(lines)
+        if line.endswith(":")
+    }
+    return "\n".join(
+        f"        /*{number * 16:04x}*/                   {_resolved(line, labels)} ;"
+        for number, line in enumerate(code)
+    )
+
+
+def _resolved(line, labels):
+    for label, address in labels.items():
+        line = line.replace(f"`({label})", hex(address))
+    return line
 
 
 TAIL = [".L_x_9:", "BRA `(.L_x_9)"]

@@ -30,11 +30,17 @@ def problem(
 
 @st.composite
 def problems(draw, dtypes=("float16",)):
-    """Any problem with channels to 80, sizes to 33, batch to 3, kernels to 7."""
-    kernel = draw(st.tuples(*2 * [st.integers(1, 7)]))
-    group, channels, outputs = draw(_channels())
+    """Any problem with channels to 80, sizes to 33, batch to 3, kernels to 7.
+
+    What some tactics are for is drawn as such: by chance hardly any problem would be 1x1 without
+    padding, or have as few channels as a first layer.
+    """
+    kind = draw(st.sampled_from(KINDS))
+    group, channels, outputs = draw(_channels(kind))
     dilations = draw(st.tuples(*2 * [st.integers(1, 2)]))
-    pads = draw(st.tuples(*4 * [st.integers(0, 3)]))
+    flat = kind == "pointwise"
+    kernel = (1, 1) if flat else draw(st.tuples(*2 * [st.integers(1, 7)]))
+    pads = (0, 0, 0, 0) if flat else draw(st.tuples(*4 * [st.integers(0, 3)]))
     sizes = tuple(
         draw(st.integers(max(1, d * (k - 1) + 1 - pads[axis] - pads[axis + 2]), 33))
         for axis, (k, d) in enumerate(zip(kernel, dilations, strict=True))
@@ -63,12 +69,17 @@ def _grown(x, dynamic):
     return (x[0] + batch, x[1], x[2] + height, x[3] + width)
 
 
+KINDS = ("dense", "pointwise", "stem", "depthwise", "grouped", "eights")
+"""Each as often: any, 1x1 without padding, few channels, a filter a channel, groups of any size,
+groups of multiples of 8."""
+
+
 @st.composite
-def _channels(draw):
-    """Group, channels, outputs: dense, depthwise and grouped, each as often."""
-    kind = draw(st.sampled_from(("dense", "depthwise", "grouped", "eights")))
-    if kind == "dense":
-        return 1, draw(st.integers(1, LARGEST_CHANNELS)), draw(st.integers(1, LARGEST_CHANNELS))
+def _channels(draw, kind):
+    """Group, channels, outputs."""
+    if kind in ("dense", "pointwise", "stem"):
+        most = 4 if kind == "stem" else LARGEST_CHANNELS
+        return 1, draw(st.integers(1, most)), draw(st.integers(1, LARGEST_CHANNELS))
     if kind == "depthwise":
         channels = draw(st.integers(1, LARGEST_CHANNELS))
         return channels, channels, channels

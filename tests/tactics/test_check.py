@@ -5,13 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from tests.tactics.kernels import SHARED_BYTES, assert_clean, checked, compiled
 from tests.tactics.problems import problem, problems
+from trtplug.emulator.checks import Checks
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS
 from trtplug.tactics.catalog import TACTICS, find_tactic
-from trtplug.tactics.check import random_tensors, run_tactic
+from trtplug.tactics.check import Tensors, random_tensors, run_tactic
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 
@@ -100,6 +102,15 @@ def test_bf16(name):
     assert_clean(checked(find_tactic(name), given, 80, seed=4), name)
 
 
+def test_a_stem_is_measured_against_its_input_as_cast():
+    """One product alone, its FP32 input rounded to FP16 and then nearly cancelled by the bias."""
+    given = problem((1, 1, 1, 1), 1, kernel=(1, 1), pads=(0, 0, 0, 0))
+    tactic = find_tactic("stem_float_128x32x32")
+    one = np.ones((1, 1, 1, 1), np.float32)
+    tensors = Tensors(x=one * 1.0004, weights=one, bias=-one.reshape(1) * 0.999, residual=None)
+    assert_clean(run_tactic(tactic, given, compiled(tactic, given, 80).ptx, tensors), "stem")
+
+
 @pytest.mark.parametrize("channels", [60, 63, 64, 65])
 @pytest.mark.parametrize("taps", [1, 3])
 def test_padding_lanes_are_not_trusted(channels, taps):
@@ -122,13 +133,29 @@ def test_one_kernel_serves_all_sizes_of_its_range(sizes):
     problems(dtypes=("float16", "float16", "bfloat16", "float")),
     st.sampled_from(FAMILIES),
     st.integers(0, 2**32 - 1),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_whatever_is_called_legal_is_right(given, number, seed, random):
+def test_whatever_is_called_legal_is_right(given, number, seed, largest, random):
+    """Many more of these: scripts/fuzz_kernels."""
     legal = legal_tactics(given, Sm(number), SHARED_BYTES)
     assert legal or given.dtype == "bfloat16"
+    sizes = given.x.max if largest else given.x.opt
     for tactic in random.sample(legal, min(2, len(legal))):
-        assert_clean(checked(tactic, given, number, seed), (tactic.name, number, given))
+        result = checked(tactic, given, number, seed, sizes=sizes)
+        assert_clean(result, (tactic.name, number, sizes, given))
+
+
+def test_the_problems_drawn_reach_every_tactic():
+    reached = set()
+
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @hypothesis_given(problems(dtypes=("float16", "float")))
+    def draw(one):
+        reached.update(t.name for t in legal_tactics(one, Sm(80), SHARED_BYTES))
+
+    draw()
+    assert reached == {t.name for t in TACTICS}
 
 
 def test_a_sample_of_blocks_checks_what_they_write():
@@ -136,6 +163,13 @@ def test_a_sample_of_blocks_checks_what_they_write():
     result = checked(find_tactic("igemm_64x64x64_s2"), given, 80, blocks=(0, 7, 24))
     assert_clean(result, "sample")
     assert (result.blocks, result.grid_blocks) == (3, 25)
+
+
+@pytest.mark.parametrize("checks", [Checks(), Checks(memory=False)])
+def test_padding_lanes_of_blocks_that_were_not_run_are_no_fault(checks):
+    given = problem((1, 96, 16, 16), 12, kernel=(1, 1), pads=(0, 0, 0, 0))
+    tactic = find_tactic("pointwise_32x64x64_s3")
+    assert_clean(checked(tactic, given, 80, blocks=(0, 3, 7), checks=checks), "sample")
 
 
 def wrong(ptx, old, new):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trtplug.candidates.problems import Asked, Unsized
 from trtplug.kernels.compile import Kernel, Outcome, compile_many
 from trtplug.kernels.loop import count_loops
-from trtplug.kernels.source import KernelSource
+from trtplug.kernels.source import KernelSource, plugin_headers
 from trtplug.kernels.usage import LIMITS, blocks_per_sm
 from trtplug.ops.cbr import CbrAttributes
 from trtplug.ops.cbr_pair import CbrPairAttributes
@@ -18,6 +18,7 @@ from trtplug.tactics.either import (
     generate_either,
     list_either,
     predict_either,
+    tactics_of,
     threads_of_either,
 )
 from trtplug.target import Sm
@@ -44,6 +45,8 @@ class ProblemEntry:
     input_min: tuple[int, ...]
     input_opt: tuple[int, ...]
     input_max: tuple[int, ...]
+    tactics: int
+    """Tactics of its op: on each SM so many are legal or excluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +127,12 @@ def list_tasks(
     """The kernels of all legal tactics, and why the others are none."""
     tasks: list[Task] = []
     excluded: list[ExcludedEntry] = []
+    headers = plugin_headers()
     for number, each in enumerate(asked):
         for place in places:
             for candidate in list_either(each.problem, place.sm, shared_bytes):
                 if candidate.exclusion is None:
-                    source = generate_either(candidate.tactic, each.problem, place.sm)
+                    source = generate_either(candidate.tactic, each.problem, place.sm, headers)
                     tasks.append(
                         Task(
                             problem=number,
@@ -215,6 +219,7 @@ def _problems(asked: Sequence[Asked]) -> Iterator[ProblemEntry]:
             input_min=problem.x.min,
             input_opt=problem.x.opt,
             input_max=problem.x.max,
+            tactics=len(tactics_of(problem)),
         )
 
 

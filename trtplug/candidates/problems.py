@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.model.load import load_model
+from trtplug.model.load import Model, load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.validate import validate
@@ -14,13 +14,12 @@ from trtplug.rewrite.find import find_pairs, find_sites
 from trtplug.tactics.either import EitherProblem
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.problem import Problem
-from trtplug.tensor import ShapeRange
+from trtplug.tensor import ShapeRange, Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
     from trtplug.rewrite.pair import Pair
     from trtplug.rewrite.site import Site
@@ -46,10 +45,22 @@ class Unsized:
     problem: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """What a model asks for."""
+
+    model: Model
+    sizes: dict[str, Sizes]
+    """Of the model's inputs, as the opt shapes have them."""
+    asked: tuple[Asked, ...]
+    """In order of their first site; those of pairs last."""
+    unsized: tuple[Unsized, ...]
+
+
 def read_problems(
     path: Path, given: Sequence[ShapeRange], precision: str, *, pairs: bool = False
-) -> tuple[Model, tuple[Asked, ...], tuple[Unsized, ...]]:
-    """The model, its problems in order of their first site, and the sites that have none.
+) -> Problems:
+    """The model's problems, and the sites that have none.
 
     Args:
         path: of the model.
@@ -64,7 +75,9 @@ def read_problems(
     validate(model)
     ranges = resolve_ranges(model, tuple(given))
     ends = tuple({r.name: getattr(r, end) for r in ranges} for end in ("min", "opt", "max"))
-    tables = {_key(sizes): infer_shapes(model, sizes) for sizes in ends}
+    # Mostly the three ends are one.
+    distinct = {_key(sizes): sizes for sizes in ends}
+    tables = {key: infer_shapes(model, sizes) for key, sizes in distinct.items()}
     shapes = tuple(tables[_key(sizes)] for sizes in ends)
     dtype = PRECISIONS[precision]
     sites, _ = find_sites(model)
@@ -80,8 +93,12 @@ def read_problems(
             unsized.append(problem)
         else:
             asked.setdefault(problem, []).append(label)
-    problems = tuple(Asked(problem=p, sites=tuple(names)) for p, names in asked.items())
-    return model, problems, tuple(unsized)
+    return Problems(
+        model=model,
+        sizes={r.name: r.opt for r in ranges},
+        asked=tuple(Asked(problem=p, sites=tuple(names)) for p, names in asked.items()),
+        unsized=tuple(unsized),
+    )
 
 
 def _key(sizes: dict[str, tuple[int, ...]]) -> tuple[tuple[str, tuple[int, ...]], ...]:

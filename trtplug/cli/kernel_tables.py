@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from trtplug.cli.options import Format
@@ -30,6 +32,8 @@ def render_tactics(form: Format) -> str:
     if form is Format.JSON:
         document = {"schema": TACTICS_SCHEMA, "tactics": records}
         return json.dumps(document, indent=2) + "\n"
+    if form is Format.TEXT:
+        return _catalogue(records)
     head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "wins")
     rows = [
         (
@@ -45,6 +49,27 @@ def render_tactics(form: Format) -> str:
         for r in records
     ]
     return _table([(head, rows)], form)
+
+
+def _catalogue(records: Sequence[dict[str, object]]) -> str:
+    """For a terminal: what a tactic is for stands below it, since lines would be too long."""
+    head = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
+    every = {str(sm) for r in records for sm in _list(r["sms"])}
+    rows = [
+        (
+            str(r["tactic"]),
+            " ".join(map(str, _list(r["dtypes"]))),
+            str(r["layout"]),
+            f"{int(str(r['shared_bytes'])) / 1024:g}",
+            str(r["threads"]),
+            " ".join(sorted(every - {str(sm) for sm in _list(r["sms"])})),
+        )
+        for r in records
+    ]
+    first, *lines = _aligned(head, rows)
+    below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
+    sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
+    return f"{first}\n{''.join(below)}\nMade for {sms}; bfloat16 from sm_80 on.\n"
 
 
 def _list(value: object) -> list[object]:
@@ -80,8 +105,8 @@ def render_kernels(document: KernelsDocument, form: Format) -> str:
     if form is Format.JSON:
         return to_json(document)
     head = (
-        "tactic", "SM", "GPU", "registers", "shared KiB", "spill", "blocks/SM", "MMA",
-        "predicted us", "bound by", "status",
+        "tactic", "SM", "GPU", "regs", "KiB", "spill", "blocks", "MMA", "predicted us", "bound by",
+        "status",
     )  # fmt: skip
     parts = []
     for number, problem in enumerate(document.problems):
@@ -103,7 +128,7 @@ def render_kernels(document: KernelsDocument, form: Format) -> str:
             if k.problem == number
         ]
         parts.append((_title(problem), head, rows))
-    text = "".join(_titled(title, head, rows, form) for title, head, rows in parts)
+    text = "".join(_titled(title, head, rows, form) for title, head, rows in parts if rows)
     reasons = _reasons(document)
     return text + "".join(f"{line}\n" for line in reasons)
 
@@ -111,12 +136,25 @@ def render_kernels(document: KernelsDocument, form: Format) -> str:
 def _reasons(document: KernelsDocument) -> Iterator[str]:
     for site in document.unsized:
         yield printable(f"no kernels for {site.site}: {site.problem}")
+    for sm, problem in _without(document):
+        yield _wrapped(printable(f"no tactic can take it on {sm}: {_title(problem)}"))
     good = sum(k.status == "ok" for k in document.kernels)
-    yield (
-        f"{len(document.problems)} different sites, {len(document.kernels)} kernels, {good} ok; "
-        f"{len(document.excluded)} tactics excluded (--format json says why). Times are predicted, "
-        "not measured."
-    )
+    kernels = f"{len(document.kernels)} kernels, {good} ok"
+    yield f"{len(document.problems)} different sites and pairs, {kernels};"
+    yield f"{len(document.excluded)} tactics excluded (--format json says why)."
+    yield "regs: registers of a thread; KiB: shared memory of a block; spill: bytes;"
+    yield "blocks: on an SM at once; MMA: matrix instructions in the main loop."
+    yield "Times are predicted, not measured."
+    if any(p.dtype == "float" for p in document.problems):
+        yield "For sites in FP32 there is one tactic; --precision fp16 or bf16 asks for the others."
+
+
+def _without(document: KernelsDocument) -> Iterator[tuple[str, ProblemEntry]]:
+    """SMs and problems for which every tactic is excluded."""
+    out = Counter((e.sm, e.problem) for e in document.excluded)
+    for (sm, number), count in sorted(out.items()):
+        if count == document.problems[number].tactics:
+            yield sm, document.problems[number]
 
 
 def _title(problem: ProblemEntry) -> str:
@@ -133,17 +171,21 @@ def _words(given: CbrAttributes | CbrPairAttributes) -> str:
 
     if isinstance(given, CbrPairAttributes):
         first, second = given.depthwise, given.pointwise
-        return f"{_window(first)}, {first.activation}, then 1x1, {_end(second)}"
-    return f"{_window(given)}, {_end(given)}"
+        return f"{_window(first)}{_ending(first)}, then 1x1{_ending(second)}"
+    return f"{_window(given)}{_ending(given)}"
 
 
 def _window(given: CbrAttributes) -> str:
     kernel, strides = ("x".join(map(str, v)) for v in (given.kernel_shape, given.strides))
-    return f"{kernel} stride {strides}, group {given.group}"
+    return f"{kernel} stride {strides}" + f", group {given.group}" * (given.group > 1)
 
 
-def _end(given: CbrAttributes) -> str:
-    return f"{given.activation}, residual {given.residual}"
+def _ending(given: CbrAttributes) -> str:
+    """What is as in most layers goes without saying."""
+    residual = f", residual {given.residual.partition('_')[0]} it"
+    return f", {given.activation}" * (given.activation != "none") + residual * (
+        given.residual != "none"
+    )
 
 
 def render_checks(document: ChecksDocument, form: Format) -> str:
@@ -152,16 +194,19 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
 
     if form is Format.JSON:
         return to_json(document)
-    head = ("site", "tactic", "SM", "blocks", "error", "shared", "global", "verdict")
+    own = document.activations == "model"
+    head = ("site", "tactic", "SM", "blocks", "error", *(("model",) if own else ()), "shared",
+            "global", "verdict")  # fmt: skip
     rows = [
         (
             c.sites[0],
             c.tactic,
             c.sm,
             f"{c.blocks} of {c.grid_blocks}",
-            "?" if c.relative_error is None else f"{c.relative_error:.1e}",
-            "?" if c.shared_ratio is None else f"{c.shared_ratio:.2f}",
-            "?" if c.global_ratio is None else f"{c.global_ratio:.2f}",
+            _scientific(c.relative_error),
+            *((_scientific(c.model_error),) if own else ()),
+            _ratio(c.shared_ratio),
+            _ratio(c.global_ratio),
             c.status,
         )
         for c in document.checks
@@ -171,9 +216,26 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
         for c in document.checks
         for problem in c.problems
     ]
+    return _table([(head, rows)], form) + "".join(found) + "\n".join(_summary(document)) + "\n"
+
+
+def _summary(document: ChecksDocument) -> Iterator[str]:
     passed = sum(c.status == "passed" for c in document.checks)
-    summary = f"{passed} of {len(document.checks)} kernels passed; inputs of seed {document.seed}\n"
-    return _table([(head, rows)], form) + "".join(found) + summary
+    yield f"{passed} of {len(document.checks)} kernels passed; inputs of seed {document.seed}."
+    yield "error: against float64 on the same numbers; shared, global: waves and sectors over the"
+    yield "fewest possible."
+    if document.activations == "model":
+        yield "model: error against ONNX Runtime's own output of the site, all roundings in it."
+    if any(c.block_numbers for c in document.checks):
+        yield "Of large grids some blocks were run; --format json has their numbers."
+
+
+def _scientific(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1e}"
+
+
+def _ratio(value: float | None) -> str:
+    return "?" if value is None else f"{value:.2f}"
 
 
 def _known(value: int | None) -> str:
@@ -186,8 +248,15 @@ def _last_line(log: str) -> str:
 
 
 def _titled(title: str, head: Row, rows: Sequence[Row], form: Format) -> str:
-    mark = "## " if form is Format.MARKDOWN else ""
-    return f"{mark}{title}\n\n{_table([(head, rows)], form)}\n"
+    line = f"## {title}" if form is Format.MARKDOWN else _wrapped(title)
+    return f"{line}\n\n{_table([(head, rows)], form)}\n"
+
+
+def _wrapped(text: str) -> str:
+    """For a terminal of 100 columns."""
+    return textwrap.fill(
+        text, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _table(parts: Sequence[tuple[Row, Sequence[Row]]], form: Format) -> str:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from trtplug.candidates.check import PairSiteTensors, SiteTensors
     from trtplug.candidates.compile import ExcludedEntry, Place, Task
     from trtplug.candidates.problems import Asked, Unsized
     from trtplug.model.load import Model
     from trtplug.store import Store
+    from trtplug.tensor import Sizes
 
 _TARGET = click.option(
     "--target",
@@ -119,36 +121,70 @@ def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # no
     show_default=True,
     help="Blocks run of each kernel, where its grid has more.",
 )
+@click.option(
+    "--activations",
+    type=click.Choice(("random", "model")),
+    default="random",
+    show_default=True,
+    help="With model, ONNX Runtime runs the model, and the kernels of each site or pair get its "
+    "own input and weights and must meet its output.",
+)
 @format_option
-def check_model(jobs: int | None, seed: int, blocks: int, format: Format, **wanted: Any) -> int:  # noqa: ANN401 - the values of _of_a_model
+def check_model(
+    jobs: int | None,
+    seed: int,
+    blocks: int,
+    activations: str,
+    format: Format,
+    **wanted: Any,  # noqa: ANN401 - the values of _of_a_model
+) -> int:
     """Run the kernels in the emulator: numbers against the reference, races, bounds, conflicts."""
-    from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks
+    from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks, checks_of
     from trtplug.candidates.compile import compile_tasks
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_checks
 
     job = _Job(**wanted)
+    given = _activations(job, seed, wanted["site"]) if activations == "model" else None
     with counting("compiled", len(job.tasks)) as step:
         outcomes = compile_tasks(job.tasks, _store(), _jobs(jobs), lambda _: step())
-    with counting("checked", len(job.tasks)) as step:
+    with counting("checked", checks_of(job.tasks, given)) as step:
         checks = tuple(
-            check_tasks(job.tasks, outcomes, seed=seed, most_blocks=blocks, done=lambda _: step())
+            check_tasks(
+                job.tasks,
+                outcomes,
+                seed=seed,
+                most_blocks=blocks,
+                given=given,
+                done=lambda _: step(),
+            )
         )
     document = ChecksDocument(
         schema=SCHEMA,
         model=job.model.path.name,
         sha256=job.model.sha256,
         seed=seed,
+        activations=activations,
         checks=checks,
     )
     click.echo(render_checks(document, format), nl=False)
     return DONE if all(c.status == "passed" for c in checks) else GATE_FAILED
 
 
+def _activations(
+    job: _Job, seed: int, sites: Sequence[str]
+) -> dict[str, SiteTensors | PairSiteTensors]:
+    from trtplug.measure.activations import read_activations
+
+    return read_activations(job.model, job.sizes, seed, sites or None)
+
+
 class _Job:
     """What the arguments ask for, read and listed."""
 
     model: Model
+    sizes: dict[str, Sizes]
+    """Of the model's inputs, as the opt shapes have them."""
     asked: tuple[Asked, ...]
     unsized: tuple[Unsized, ...]
     tasks: tuple[Task, ...]
@@ -176,8 +212,9 @@ class _Job:
         _check_tactics(tactic)
         places = _places(target)
         given = tuple(parse_shape_range(s) for s in shape)
-        self.model, asked, self.unsized = read_problems(model, given, precision, pairs=True)
-        self.asked = _chosen(asked, site)
+        read = read_problems(model, given, precision, pairs=True)
+        self.model, self.unsized, self.sizes = read.model, read.unsized, read.sizes
+        self.asked = _chosen(read.asked, site)
         tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
         self.tasks = tuple(t for t in tasks if not tactic or t.candidate.tactic.name in tactic)
 

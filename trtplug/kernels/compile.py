@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.kernels import nvrtc
 from trtplug.kernels.ptx import drop_unread_variables, lower_version
+from trtplug.kernels.source import MIN_BLOCKS
 from trtplug.kernels.usage import Usage, read_usage
 from trtplug.store import key_of
 from trtplug.target import Sm
@@ -126,7 +127,20 @@ def _inputs(source: KernelSource, sm: Sm) -> dict[str, object]:
 
 
 def _compile(source: KernelSource, sm: Sm) -> Outcome:
-    compiled = nvrtc.compile_source(source, sm)
+    """The first kernel that spills nothing, else that which spills least."""
+    if not source.min_blocks:
+        return _outcome(source, sm, nvrtc.compile_source(source, sm))
+    spilt: list[Kernel] = []
+    for number in source.min_blocks:
+        compiled = nvrtc.compile_source(source, sm, f"{MIN_BLOCKS}={number}")
+        outcome = _outcome(source, sm, compiled)
+        if isinstance(outcome, Refused) or not outcome.usage.spill_bytes:
+            return outcome
+        spilt.append(outcome)
+    return min(spilt, key=lambda kernel: kernel.usage.spill_bytes)
+
+
+def _outcome(source: KernelSource, sm: Sm, compiled: nvrtc.Compiled) -> Outcome:
     usage = read_usage(compiled.log)
     if compiled.ptx is None or not compiled.cubin or usage is None:
         return Refused(

@@ -1,4 +1,4 @@
-"""The main loop of a compiled kernel: its machine code is taken apart once, and counted."""
+"""The main loops of compiled kernels: machine code is taken apart once, and counted."""
 
 from __future__ import annotations
 
@@ -7,64 +7,104 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from trtplug.kernels.cubin import code_of
 from trtplug.kernels.sass import MainLoop, find_main_loop
 from trtplug.kernels.tools import disassemble, find_tool
 from trtplug.store import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from trtplug.kernels.compile import Kernel
     from trtplug.store import Store
+    from trtplug.target import Sm
 
 FORMAT = 1
 """Raised when the count, or what is kept of it, changes."""
 
 _FILE = "loop.json"
+_AT_ONCE = 100
+"""Kernels in one call of nvdisasm: its start is then a small part of its time."""
+
+_Found = dict[tuple[str, "Sm"], MainLoop | None]
 
 
-def count_loop(kernel: Kernel, store: Store | None) -> MainLoop | None:
-    """The main loop; None where there is none, nvdisasm is not installed, or it fails.
+def count_loops(
+    kernels: Sequence[Kernel], store: Store | None, jobs: int
+) -> tuple[MainLoop | None, ...]:
+    """The main loop of each kernel, in order; equal kernels are counted once.
 
-    A failure is not kept in the store: nvdisasm is asked again the next time.
+    None where there is none, nvdisasm is not installed, or it fails. A failure is not kept in the
+    store: nvdisasm is asked again the next time.
+
+    Args:
+        kernels: what was compiled.
+        store: where counts are kept.
+        jobs: calls of nvdisasm at once.
 
     Raises:
         OutputError: the store cannot be written.
     """
-    inputs: dict[str, object] = {
+    distinct = {(k.digest, k.sm): k for k in kernels}
+    found: _Found = {}
+    for key, kernel in distinct.items():
+        if store is not None and (folder := store.find(_key(kernel))):
+            found[key] = _read((folder / _FILE).read_text(encoding="utf-8"))
+    if find_tool("nvdisasm") is not None:
+        groups = _groups([k for key, k in distinct.items() if key not in found], jobs)
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            for new in pool.map(_count, groups):
+                found |= new
+                for key, loop in new.items():
+                    _keep(distinct[key], loop, store)
+    return tuple(found.get((k.digest, k.sm)) for k in kernels)
+
+
+def count_loop(kernel: Kernel, store: Store | None) -> MainLoop | None:
+    """The same for one kernel."""
+    return count_loops([kernel], store, 1)[0]
+
+
+def _groups(kernels: Sequence[Kernel], jobs: int) -> Iterator[Sequence[Kernel]]:
+    """Kernels of one SM, of each as many groups as can run at once, none too large."""
+    for sm in sorted({k.sm for k in kernels}, key=lambda sm: sm.number):
+        some = [k for k in kernels if k.sm == sm]
+        size = min(_AT_ONCE, -(-len(some) // jobs))
+        for start in range(0, len(some), size):
+            yield some[start : start + size]
+
+
+def _count(kernels: Sequence[Kernel]) -> _Found:
+    """The loops of kernels of one SM; what nvdisasm does not take is left out."""
+    try:
+        texts = disassemble([code_of(k.cubin) for k in kernels], kernels[0].sm)
+    except ValueError:
+        if len(kernels) == 1:
+            return {}
+        # One of them spoils it for all: each by itself.
+        return {key: loop for kernel in kernels for key, loop in _count([kernel]).items()}
+    return {(k.digest, k.sm): find_main_loop(text) for k, text in zip(kernels, texts, strict=True)}
+
+
+def _inputs(kernel: Kernel) -> dict[str, object]:
+    return {
         "kind": "main loop",
         "format": FORMAT,
         "source": kernel.digest,
         "sm": str(kernel.sm),
         "compiler": kernel.compiler,
     }
-    key = key_of(inputs)
-    folder = store.find(key) if store else None
-    if folder is not None:
-        return _read((folder / _FILE).read_text(encoding="utf-8"))
-    if find_tool("nvdisasm") is None:
-        return None
-    try:
-        loop = find_main_loop(disassemble(kernel.cubin))
-    except ValueError:
-        return None
+
+
+def _key(kernel: Kernel) -> str:
+    return key_of(_inputs(kernel))
+
+
+def _keep(kernel: Kernel, loop: MainLoop | None, store: Store | None) -> None:
     if store is not None:
-        with store.publishing(key, inputs) as part:
+        with store.publishing(_key(kernel), _inputs(kernel)) as part:
             text = json.dumps(asdict(loop) if loop else None)
             (part / _FILE).write_text(text, encoding="utf-8")
-    return loop
-
-
-def count_loops(
-    kernels: Sequence[Kernel], store: Store | None, jobs: int
-) -> tuple[MainLoop | None, ...]:
-    """The same for many kernels, side by side and in order; equal ones are counted once."""
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        started = {
-            key: pool.submit(count_loop, kernel, store)
-            for key, kernel in {(k.digest, k.sm): k for k in kernels}.items()
-        }
-        return tuple(started[k.digest, k.sm].result() for k in kernels)
 
 
 def _read(text: str) -> MainLoop | None:

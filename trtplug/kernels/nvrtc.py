@@ -60,8 +60,14 @@ def supported_sms() -> frozenset[int]:
     return frozenset(rest[-1])
 
 
-def compile_source(source: KernelSource, sm: Sm) -> Compiled:
-    """Compiles for one SM; a refusal is a result, with the compiler's words in its log."""
+def compile_source(source: KernelSource, sm: Sm, *defines: str) -> Compiled:
+    """Compiles for one SM; a refusal is a result, with the compiler's words in its log.
+
+    Args:
+        source: what is compiled.
+        sm: for what.
+        defines: macros, such as `N=3`.
+    """
     nvrtc = _nvrtc()
     names = [name.encode() for name, _ in source.headers]
     texts = [text.encode() for _, text in source.headers]
@@ -76,7 +82,8 @@ def compile_source(source: KernelSource, sm: Sm) -> Compiled:
     if status:
         return Compiled(ptx=None, cubin=None, log=f"nvrtcCreateProgram answers {status}")
     try:
-        options = [option.encode() for option in (f"--gpu-architecture={sm}", *OPTIONS)]
+        macros = (f"--define-macro={define}" for define in defines)
+        options = [o.encode() for o in (f"--gpu-architecture={sm}", *OPTIONS, *macros)]
         (status,) = _call(nvrtc.nvrtcCompileProgram, program, len(options), options)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(
             errors="replace"

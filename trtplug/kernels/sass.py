@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_LABEL = re.compile(r"^\s*(\.L_\w+):")
 _INSTRUCTION = re.compile(
-    r"^\s*/\*[0-9a-f]{4,}\*/\s+(?P<guard>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
+    r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+"
+    r"(?P<guard>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
 )
-_TARGET = re.compile(r"`\((\.L_\w+)\)")
+_TARGET = re.compile(r"\b0x([0-9a-f]+)\s*$")
 _LEAVES = ("EXIT", "RET", "BRX", "JMX")
 
 
@@ -25,12 +25,13 @@ _LEAVES = ("EXIT", "RET", "BRX", "JMX")
 class Instruction:
     """One line of machine code."""
 
+    address: int
     opcode: str
     """With its modifiers, such as `HMMA.16816.F32`."""
     guarded: bool
     """Whether a predicate decides if it runs."""
-    target: str | None
-    """Label that it branches to."""
+    target: int | None
+    """Address that it branches to, where it is a branch."""
 
     @property
     def kind(self) -> str:
@@ -79,12 +80,12 @@ FEEDS = ("LDGSTS", "LDG", "UBLKCP", "LDS", "LDSM")
 
 
 def find_main_loop(text: str) -> MainLoop | None:
-    """The main loop of the one function in nvdisasm's text; None where no loop is in it.
+    """The main loop of one kernel, as `disassemble` gives it; None where no loop is in it.
 
     Of loops with as many matrix instructions the shortest is taken, so an inner loop and not the
     one around it; where no loop has any, the one with most instructions that feed operands.
     """
-    blocks = _blocks(tuple(_lines(text)))
+    blocks = _blocks(text)
     loops = [_count([blocks[b] for b in body]) for body in _loops(blocks)]
     # The branch to itself that ends every kernel is no loop.
     return max(
@@ -96,7 +97,7 @@ def find_main_loop(text: str) -> MainLoop | None:
 
 def count_all(text: str) -> MainLoop:
     """The same counts over a whole kernel, each instruction once."""
-    return _count(_blocks(tuple(_lines(text))))
+    return _count(_blocks(text))
 
 
 def _count(blocks: Sequence[Block]) -> MainLoop:
@@ -108,59 +109,50 @@ def _count(blocks: Sequence[Block]) -> MainLoop:
     return MainLoop(instructions=sum(counts.values()), counts=tuple(ordered))
 
 
-def _lines(text: str) -> Iterator[str | Instruction]:
-    """Labels and instructions, in order."""
+def _instructions(text: str) -> Iterator[Instruction]:
     for line in text.splitlines():
-        if label := _LABEL.match(line):
-            yield label[1]
-        elif found := _INSTRUCTION.match(line):
-            target = _TARGET.search(found["rest"])
-            yield Instruction(
-                opcode=found["opcode"],
-                # `BRA P0, label` and `BRA.U UP0, label` are guarded as well.
-                guarded=bool(found["guard"]) or bool(re.match(r"\s*!?U?P\d", found["rest"])),
-                target=target[1] if target else None,
-            )
-
-
-def _blocks(lines: tuple[str | Instruction, ...]) -> list[Block]:
-    """Basic blocks: cut at labels and after branches."""
-    parts: list[list[Instruction]] = [[]]
-    starts: dict[str, int] = {}
-    for line in lines:
-        if isinstance(line, str):
-            if parts[-1]:
-                parts.append([])
-            starts[line] = len(parts) - 1
+        found = _INSTRUCTION.match(line)
+        if found is None:
             continue
-        parts[-1].append(line)
-        if _is_branch(line) or line.kind in _LEAVES:
+        # ptxas leaves loops by `@!P1 CALL.REL.NOINC` too, as a jump out of line.
+        branches = found["opcode"].partition(".")[0] in ("BRA", "JMP", "CALL")
+        target = _TARGET.search(found["rest"]) if branches else None
+        yield Instruction(
+            address=int(found["address"], 16),
+            opcode=found["opcode"],
+            # `BRA P0, 0x80` and `BRA.U UP0, 0x80` are guarded as well.
+            guarded=bool(found["guard"]) or bool(re.match(r"\s*!?U?P\d", found["rest"])),
+            target=int(target[1], 16) if target else None,
+        )
+
+
+def _blocks(text: str) -> list[Block]:
+    """Basic blocks: cut before what is branched to, and after branches."""
+    instructions = tuple(_instructions(text))
+    targets = {i.target for i in instructions if i.target is not None}
+    parts: list[list[Instruction]] = []
+    cut = True
+    for instruction in instructions:
+        if cut or instruction.address in targets:
             parts.append([])
+        parts[-1].append(instruction)
+        cut = instruction.target is not None or instruction.kind in _LEAVES
+    starts = {part[0].address: place for place, part in enumerate(parts)}
     return [
-        Block(instructions=tuple(part), followers=_followers(place, part, starts, len(parts)))
+        Block(instructions=tuple(part), followers=_followers(place, part[-1], starts, len(parts)))
         for place, part in enumerate(parts)
     ]
 
 
-def _is_branch(instruction: Instruction) -> bool:
-    # ptxas leaves loops by `@!P1 CALL.REL.NOINC` too, as a jump out of line.
-    return instruction.kind in ("BRA", "JMP", "CALL") and instruction.target is not None
-
-
 def _followers(
-    place: int, part: Sequence[Instruction], starts: Mapping[str, int], blocks: int
+    place: int, last: Instruction, starts: Mapping[int, int], blocks: int
 ) -> tuple[int, ...]:
-    last = part[-1] if part else None
     found = []
-    if last is not None and _is_branch(last) and last.target and last.target in starts:
+    if last.target is not None and last.target in starts:
         found.append(starts[last.target])
+    leaves = last.target is not None or last.kind in _LEAVES
     # What is called may come back.
-    ends = (
-        last is not None
-        and not last.guarded
-        and last.kind != "CALL"
-        and (_is_branch(last) or last.kind in _LEAVES)
-    )
+    ends = leaves and not last.guarded and last.kind != "CALL"
     if not ends and place + 1 < blocks:
         found.append(place + 1)
     return tuple(dict.fromkeys(found))
@@ -180,6 +172,8 @@ def _loops(blocks: Sequence[Block]) -> Iterator[frozenset[int]]:
 
 def _dominators(blocks: Sequence[Block]) -> list[frozenset[int]]:
     """For each block, those that every way to it passes; the usual fixed point."""
+    if not blocks:
+        return []
     every = frozenset(range(len(blocks)))
     before = _before(blocks)
     found = [frozenset((0,)), *(every for _ in blocks[1:])]

@@ -6,12 +6,20 @@ They come in wheels of NVIDIA's (`nvidia/cu13/bin` among the packages) or with a
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trtplug.errors import ToolMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trtplug.target import Sm
 
 PACKAGES = {
     "nvdisasm": "nvidia-cuda-nvdisasm",
@@ -20,6 +28,7 @@ PACKAGES = {
 """Program -> the wheel that brings it."""
 
 _LIMIT_S = 120.0
+_ADDRESS = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
 
 
 def find_tool(name: str) -> Path | None:
@@ -36,20 +45,44 @@ def _wheel_folders() -> tuple[Path, ...]:
     return tuple(map(Path, spec.submodule_search_locations or ())) if spec else ()
 
 
-def disassemble(cubin: bytes) -> str:
-    """The machine code of a cubin as text, labels in it.
+def disassemble(codes: Sequence[bytes], sm: Sm) -> tuple[str, ...]:
+    """Machine code as text, one line an instruction, branches to addresses.
+
+    All of it goes through one call: nvdisasm takes a third of a second to start, and a few
+    milliseconds for a kernel. Addresses count from the first code on through all.
+
+    Args:
+        codes: instructions of kernels, as `code_of` gives them.
+        sm: what they were made for.
 
     Raises:
         ToolMissingError: nvdisasm is not installed.
-        ValueError: nvdisasm does not take the file, or takes longer than two minutes.
+        ValueError: nvdisasm does not take the code, or takes longer than two minutes.
     """
     with tempfile.TemporaryDirectory(prefix="trtplug-") as folder:
-        file = Path(folder) / "kernel.cubin"
-        file.write_bytes(cubin)
-        done = _run("nvdisasm", "-c", str(file))
+        file = Path(folder) / "code.bin"
+        file.write_bytes(b"".join(codes))
+        done = _run("nvdisasm", "--binary", f"SM{sm.number}", str(file))
     if done.returncode:
         raise ValueError(f"nvdisasm: {done.stderr.strip()}")
-    return done.stdout
+    return _parts(done.stdout, codes)
+
+
+def _parts(text: str, codes: Sequence[bytes]) -> tuple[str, ...]:
+    """The lines of each code."""
+    ends = list(itertools.accumulate(len(code) for code in codes))
+    parts: list[list[str]] = [[] for _ in codes]
+    place = 0
+    for line in text.splitlines():
+        found = _ADDRESS.match(line)
+        if found is None:
+            continue
+        while place < len(ends) and int(found[1], 16) >= ends[place]:
+            place += 1
+        if place == len(ends):
+            raise ValueError(f"nvdisasm: an instruction beyond the end: {line.strip()}")
+        parts[place].append(line)
+    return tuple("\n".join(lines) for lines in parts)
 
 
 def assemble_ptx(ptx: str, sm: str) -> str:

@@ -31,7 +31,7 @@ _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 class Reference:
     """A model loaded for the CPU. It is not for sharing between threads."""
 
-    def __init__(self, path: Path, *, optimize: bool = False) -> None:
+    def __init__(self, path: Path, *, optimize: bool = False, reveal: Sequence[str] = ()) -> None:
         """Loads the file; external data are found beside it.
 
         A bfloat16 model is run as a float32 copy, see `trtplug.model.widen`.
@@ -40,6 +40,7 @@ class Reference:
             path: the ONNX file.
             optimize: let ONNX Runtime rewrite the graph. Without it every node runs as written,
                 which is what a reference has to do.
+            reveal: tensors of the main graph that become outputs too.
 
         Raises:
             BackendMissingError: ONNX Runtime is not installed.
@@ -55,9 +56,9 @@ class Reference:
             options.graph_optimization_level = level
         options.add_session_config_entry(_EXTERNAL_FOLDER, str(path.parent))
         with _as_ours(path):
-            wide = _wide_copy(path)
+            copy = _copy(path, reveal)
             self._session = runtime.InferenceSession(
-                str(path) if wide is None else wide, options, providers=["CPUExecutionProvider"]
+                str(path) if copy is None else copy, options, providers=["CPUExecutionProvider"]
             )
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -96,14 +97,21 @@ def random_feeds(
     return feeds
 
 
-def _wide_copy(path: Path) -> bytes | None:
-    """The model in float32, serialized; None where it has no bfloat16."""
+def _copy(path: Path, reveal: Sequence[str]) -> bytes | None:
+    """The model in float32 and with more outputs, serialized; None where it is as it should be."""
     import onnx
 
     from trtplug.model.widen import has_bfloat16, widen
 
     proto = onnx.load(path, load_external_data=False)
-    return widen(proto, path.parent).SerializeToString() if has_bfloat16(proto) else None
+    wide = has_bfloat16(proto)
+    there = {output.name for output in proto.graph.output}
+    # Without a type: ONNX Runtime infers it.
+    new = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(reveal) if name not in there]
+    proto.graph.output.extend(new)
+    if wide:
+        proto = widen(proto, path.parent)
+    return proto.SerializeToString() if wide or new else None
 
 
 def _runtime() -> Any:  # noqa: ANN401

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trtplug.tactics.catalog import TACTICS, find_tactic
-from trtplug.tactics.check import random_tensors, run_tactic
+from trtplug.tactics.check import Tensors, random_tensors, run_tactic
 from trtplug.tactics.estimate import predict
-from trtplug.tactics.generate import generate, threads_of
+from trtplug.tactics.generate import generate, threads_of, x_dtype
 from trtplug.tactics.launch import launch_of
 from trtplug.tactics.pair.catalog import PAIR_TACTICS, PairTactic, find_pair_tactic
-from trtplug.tactics.pair.check import random_pair_tensors, run_pair
+from trtplug.tactics.pair.check import PairTensors, random_pair_tensors, run_pair
 from trtplug.tactics.pair.estimate import predict_pair
 from trtplug.tactics.pair.generate import generate_pair
 from trtplug.tactics.pair.launch import launch_pair
@@ -24,14 +24,14 @@ from trtplug.tactics.space import (
     list_tactics,
     shared_bytes_of,
 )
-from trtplug.tactics.tactic import Stem, Tactic
+from trtplug.tactics.tactic import Tactic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
-    from trtplug.kernels.source import KernelSource
+    from trtplug.kernels.source import Headers, KernelSource
     from trtplug.kernels.usage import Usage
     from trtplug.profile import GpuProfile
     from trtplug.tactics.check import Checked
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 EitherTactic = Tactic | PairTactic
 EitherProblem = Problem | PairProblem
 EitherCandidate = Candidate | PairCandidate
+EitherTensors = Tensors | PairTensors
 
 ALL_TACTICS: tuple[EitherTactic, ...] = (*TACTICS, *PAIR_TACTICS)
 
@@ -61,11 +62,18 @@ def list_either(
     return list_tactics(problem, sm, shared_bytes)
 
 
-def generate_either(tactic: EitherTactic, problem: EitherProblem, sm: Sm) -> KernelSource:
+def tactics_of(problem: EitherProblem) -> tuple[EitherTactic, ...]:
+    """All tactics of the problem's op, legal or not."""
+    return PAIR_TACTICS if isinstance(problem, PairProblem) else TACTICS
+
+
+def generate_either(
+    tactic: EitherTactic, problem: EitherProblem, sm: Sm, headers: Headers | None = None
+) -> KernelSource:
     """The source of one kernel; `tactic` must be legal for the problem on the SM."""
     if isinstance(tactic, PairTactic):
-        return generate_pair(tactic, _pair(problem), sm)
-    return generate(tactic, _single(problem), sm)
+        return generate_pair(tactic, _pair(problem), sm, headers)
+    return generate(tactic, _single(problem), sm, headers)
 
 
 def threads_of_either(tactic: EitherTactic) -> int:
@@ -89,26 +97,39 @@ def predict_either(
     return predict(tactic, _single(problem), profile, usage, sizes)
 
 
-def check_either(
+def random_either(
+    tactic: EitherTactic, problem: EitherProblem, sizes: Sizes, rng: np.random.Generator
+) -> EitherTensors:
+    """Normal inputs that the tactic's types hold exactly."""
+    if isinstance(problem, PairProblem):
+        return random_pair_tensors(problem, sizes, rng)
+    return random_tensors(problem, sizes, rng, x_dtype_of_either(tactic, problem))
+
+
+def x_dtype_of_either(tactic: EitherTactic, problem: EitherProblem) -> str:
+    """Type of the input."""
+    if isinstance(tactic, PairTactic):
+        return problem.dtype
+    return x_dtype(tactic, _single(problem))
+
+
+def run_either(
     tactic: EitherTactic,
     problem: EitherProblem,
     ptx: str,
-    sizes: Sizes,
-    rng: np.random.Generator,
+    tensors: EitherTensors,
     blocks: Sequence[int] | None = None,
 ) -> Checked:
-    """The emulator's verdict on a compiled kernel, with random inputs.
+    """The emulator's verdict on a compiled kernel.
 
     Raises:
         PtxError: an instruction that the emulator does not know.
     """
-    if isinstance(tactic, PairTactic):
-        pair = _pair(problem)
-        both = random_pair_tensors(pair, sizes, rng)
-        return run_pair(tactic, pair, ptx, both, blocks=blocks)
-    single = _single(problem)
-    dtype = tactic.x_dtype if isinstance(tactic, Stem) else None
-    return run_tactic(tactic, single, ptx, random_tensors(single, sizes, rng, dtype), blocks=blocks)
+    if isinstance(tensors, PairTensors) and isinstance(tactic, PairTactic):
+        return run_pair(tactic, _pair(problem), ptx, tensors, blocks=blocks)
+    if isinstance(tensors, Tensors) and not isinstance(tactic, PairTactic):
+        return run_tactic(tactic, _single(problem), ptx, tensors, blocks=blocks)
+    raise TypeError("a tactic met tensors of the other op")
 
 
 def shared_bytes_of_either(tactic: EitherTactic, sm: Sm) -> int:

@@ -1,15 +1,17 @@
 """Predicted time of a tactic on a GPU, by a stated model; nothing here is measured.
 
-A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave three terms stand
+A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave four terms stand
 against each other, and the longest counts; the waves, and a fixed start, are added up.
 
     tensor   multiply-adds of the wave's tiles over the Tensor Cores' (or the FP32) dense peak
-    shared   bytes that a tile's copies and fragments move through shared memory, at 128 bytes a
-             clock and SM
+    shared   bytes that a block moves through shared memory and the L1 cache, which are one, at 128
+             bytes a clock and SM: copies and fragments of tiles, and loads in whole sectors
+    l2       bytes that blocks copy past the L1 cache, at the bandwidth of the L2 cache
     memory   bytes of all inputs, weights and the output, each once, at the bandwidth of DRAM; at
-             L2_SPEEDUP times that where all of it fits into the L2 cache
+             that of L2 where all of it fits into the L2 cache
 
-and where a block's own chain of steps is longer than its share of a wave, that chain is the time:
+Bytes of a block are those that the emulator counts: a test holds the formulas to its counters. And
+where a block's own chain of steps is longer than its share of a wave, that chain is the time:
 `LATENCY_CLOCKS` for each step in depth. So small grids with deep sums come out slow, as they are.
 """
 
@@ -19,16 +21,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
-from trtplug.tactics.generate import bundle_of, threads_of
+from trtplug.tactics.generate import threads_of
 from trtplug.tactics.launch import divide_up, launch_of
 from trtplug.tactics.problem import ELEMENT_BYTES, Problem, padded
-from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem, Tactic, Tile
+from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem, Tactic
+from trtplug.tactics.work import work_of
 
 if TYPE_CHECKING:
     from trtplug.profile import GpuProfile
     from trtplug.tensor import Sizes
 
-BoundBy = Literal["tensor", "shared", "memory", "latency", "depthwise"]
+BoundBy = Literal["tensor", "shared", "l2", "memory", "latency", "depthwise"]
 
 START_US = 2.0
 """From the end of one kernel of a CUDA graph to the work of the next."""
@@ -80,13 +83,15 @@ def predict(
     blocks = grid[0] * grid[1] * grid[2]
     at_once = max(1, blocks_per_sm(usage, threads_of(tactic), limits)) * sms
     waves = divide_up(blocks, at_once)
-    work = _work(tactic, problem)
+    work = work_of(tactic, problem)
+    moved = work.shared_bytes + work.l1_bytes
     # The blocks of the fullest SM, wave after wave: what is left over in the last wave costs a
     # whole block's time on it.
     per_sm = divide_up(blocks, sms)
     terms: dict[BoundBy, float] = {
         "tensor": per_sm * sms * work.multiply_adds * 2e6 / (peak * _peak_share(tactic, profile)),
-        "shared": per_sm * work.shared_bytes / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
+        "shared": per_sm * moved / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
+        "l2": blocks * work.l2_bytes / (bandwidth * L2_SPEEDUP) * 1e6,
         "memory": _memory_us(problem, sizes, bandwidth, profile.l2_bytes),
         "latency": waves * work.steps * LATENCY_CLOCKS / clock_hz * 1e6,
     }
@@ -96,49 +101,6 @@ def predict(
         bound_by=bound,
         waves=int(waves),
         terms=tuple(terms.items()),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What one block does."""
-
-    multiply_adds: int
-    shared_bytes: int
-    steps: int
-    """In depth, one after the other."""
-
-
-def _work(tactic: Tactic, problem: Problem) -> Work:
-    match tactic:
-        case Gemm():
-            terms = problem.taps * padded(problem.group_channels)
-            return gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
-        case Stem():
-            terms = problem.taps * problem.channels
-            return gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
-        case Depthwise():
-            outputs = tactic.threads * tactic.across * 8
-            return Work(
-                multiply_adds=outputs * problem.taps,
-                shared_bytes=0,
-                steps=problem.attributes.kernel_shape[0],
-            )
-        case Direct():
-            terms = problem.taps * problem.group_channels
-            outputs = tactic.threads * bundle_of(tactic, problem)
-            return Work(multiply_adds=outputs * terms, shared_bytes=0, steps=terms)
-
-
-def gemm_work(tile: Tile, steps: int) -> Work:
-    """What a block does for a tile, in that many steps in depth."""
-    # A warp reads its rows and columns of both operands in each step; all is written once.
-    warps = tile.threads // 32
-    read = warps * (tile.warp_rows + tile.warp_columns) * tile.depth * 2
-    return Work(
-        multiply_adds=tile.rows * tile.columns * tile.depth * steps,
-        shared_bytes=(read + tile.stage_bytes) * steps,
-        steps=steps,
     )
 
 

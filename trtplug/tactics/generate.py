@@ -9,12 +9,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.source import KernelSource, assemble
+from trtplug.kernels.source import MIN_BLOCKS, KernelSource, assemble
 from trtplug.kernels.usage import LIMITS
 from trtplug.tactics.problem import DYNAMIC_AXES, Problem
 from trtplug.tactics.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem, Tactic, Tile
 
 if TYPE_CHECKING:
+    from trtplug.kernels.source import Headers
     from trtplug.target import Sm
 
 ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
@@ -27,8 +28,18 @@ KERNEL = "trtplug_cbr"
 """Name of every kernel: engines hold one a plugin, and the tactic has a name already."""
 
 
-def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
-    """The source of one kernel; `tactic` must be legal for the problem on the SM."""
+def generate(
+    tactic: Tactic, problem: Problem, sm: Sm, headers: Headers | None = None
+) -> KernelSource:
+    """The source of one kernel; `tactic` must be legal for the problem on the SM.
+
+    Args:
+        tactic: what is made.
+        problem: for what.
+        sm: and for which SM.
+        headers: those of `plugins/`, read once for many kernels.
+    """
+    limits = limits_to_try(_meant_blocks(tactic, problem, sm), threads_of(tactic), sm)
     text = "\n".join(
         (
             f"// {tactic.name}",
@@ -40,7 +51,7 @@ def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
             "",
         )
     )
-    return assemble(KERNEL, text)
+    return assemble(KERNEL, text, headers, limits)
 
 
 def threads_of(tactic: Tactic) -> int:
@@ -142,7 +153,8 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     numbers = "".join(f"int {name}, " for name in problem.dynamic)
     body = "" if problem.has_residual else f"  const {element}* residual = nullptr;\n"
     return (
-        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) {KERNEL}(\n'
+        f'extern "C" __global__ void __launch_bounds__({threads_of(tactic)}, {MIN_BLOCKS}) '
+        f"{KERNEL}(\n"
         f"    const Site::Input* x, const {element}* weights, const float* bias, {residual}"
         f"{numbers}{element}* y) {{\n"
         f"{body}"
@@ -152,18 +164,26 @@ def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     )
 
 
-def _bounds(tactic: Tactic, problem: Problem, sm: Sm) -> str:
+def limits_to_try(meant: int, threads: int, sm: Sm) -> tuple[int, ...]:
+    """Blocks that an SM is to hold: the number that is meant, and others should it lead to spills.
+
+    Higher ones come first, as they leave room for as many blocks.
+    """
+    most = LIMITS[sm.number].threads // threads
+    tries = (meant, meant + 1, meant + 2, meant + 3, meant - 1, meant - 2)
+    return tuple(n for n in tries if 1 <= n <= most)
+
+
+def _meant_blocks(tactic: Tactic, problem: Problem, sm: Sm) -> int:
     match tactic:
         case Gemm() | Stem():
             if sm.number >= FIRST_ASYNC_SM:
-                blocks = max(1, tactic.blocks - _extra_registers(tactic, problem))
-                return f"{tactic.tile.threads}, {blocks}"
+                return max(1, tactic.blocks - _extra_registers(tactic, problem))
             # Operands on their way take registers here; no more blocks than shared memory allows.
             tile = tactic.tile_for(sm.number) if isinstance(tactic, Gemm) else tactic.tile
-            fit = LIMITS[sm.number].shared_bytes // tile.shared_bytes
-            return f"{tile.threads}, {min(tactic.blocks, fit)}"
+            return min(tactic.blocks, LIMITS[sm.number].shared_bytes // tile.shared_bytes)
         case Depthwise() | Direct():
-            return f"{tactic.threads}, {_SCALAR_BLOCKS}"
+            return _SCALAR_BLOCKS
 
 
 def _extra_registers(tactic: Gemm | Stem, problem: Problem) -> int:

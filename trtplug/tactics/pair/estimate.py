@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
 from trtplug.tactics.estimate import (
     DEFAULT_CLOCK_MHZ,
+    L2_SPEEDUP,
     LATENCY_CLOCKS,
     PEAK_SHARE,
     SHARED_BYTES_PER_CLOCK,
     START_US,
     BoundBy,
     Prediction,
-    gemm_work,
     move_us,
     tensor_share,
 )
 from trtplug.tactics.launch import divide_up
 from trtplug.tactics.pair.launch import launch_pair
+from trtplug.tactics.pair.work import made_between, pair_work_of
 from trtplug.tactics.problem import ELEMENT_BYTES, padded
 
 if TYPE_CHECKING:
@@ -53,16 +54,15 @@ def predict_pair(
     blocks = grid[0] * grid[1]
     at_once = max(1, blocks_per_sm(usage, tactic.tile.threads, limits)) * sms
     waves, per_sm = divide_up(blocks, at_once), divide_up(blocks, sms)
-    tile = tactic.tile
-    steps = divide_up(padded(problem.channels), tile.depth)
-    work = gemm_work(tile, steps)
-    made = tile.rows * padded(problem.channels) * problem.depthwise.taps
+    work, made = pair_work_of(tactic, problem), made_between(tactic, problem)
+    moved = work.shared_bytes + work.l1_bytes
     # A row of the kernel waits for its inputs; the product waits for what is made of them.
-    chain = steps * (1 + problem.attributes.depthwise.kernel_shape[0])
+    chain = work.steps * (1 + problem.attributes.depthwise.kernel_shape[0])
     terms: dict[BoundBy, float] = {
         "tensor": per_sm * sms * work.multiply_adds * 2e6 / (peak * tensor_share(profile)),
         "depthwise": per_sm * sms * made * INSTRUCTIONS * 2e6 / (scalar * PEAK_SHARE),
-        "shared": per_sm * work.shared_bytes / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
+        "shared": per_sm * moved / SHARED_BYTES_PER_CLOCK / clock_hz * 1e6,
+        "l2": blocks * work.l2_bytes / (bandwidth * L2_SPEEDUP) * 1e6,
         "memory": move_us(_moved_bytes(problem, sizes), bandwidth, profile.l2_bytes),
         "latency": waves * chain * LATENCY_CLOCKS / clock_hz * 1e6,
     }

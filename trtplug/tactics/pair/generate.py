@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.source import KernelSource, assemble
+from trtplug.kernels.source import MIN_BLOCKS, KernelSource, assemble
 from trtplug.kernels.usage import LIMITS
-from trtplug.tactics.generate import ELEMENTS, extents, site_struct, tile_type
+from trtplug.tactics.generate import ELEMENTS, extents, limits_to_try, site_struct, tile_type
 from trtplug.tactics.tactic import FIRST_ASYNC_SM
 
 if TYPE_CHECKING:
+    from trtplug.kernels.source import Headers
     from trtplug.tactics.pair.catalog import PairTactic
     from trtplug.tactics.pair.problem import PairProblem
     from trtplug.target import Sm
@@ -23,8 +24,13 @@ PAIR_KERNEL = "trtplug_cbr_pair"
 """Name of every kernel of a pair."""
 
 
-def generate_pair(tactic: PairTactic, problem: PairProblem, sm: Sm) -> KernelSource:
-    """The source of one kernel; `tactic` must be legal for the problem on the SM."""
+def generate_pair(
+    tactic: PairTactic, problem: PairProblem, sm: Sm, headers: Headers | None = None
+) -> KernelSource:
+    """The source of one kernel; `tactic` must be legal for the problem on the SM.
+
+    `headers` are those of `plugins/`, read once for many kernels.
+    """
     text = "\n".join(
         (
             f"// {tactic.name}",
@@ -38,7 +44,7 @@ def generate_pair(tactic: PairTactic, problem: PairProblem, sm: Sm) -> KernelSou
             "",
         )
     )
-    return assemble(PAIR_KERNEL, text)
+    return assemble(PAIR_KERNEL, text, headers, _min_blocks(tactic, problem, sm))
 
 
 def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
@@ -49,7 +55,7 @@ def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     way = "Asynchronous" if sm.number >= FIRST_ASYNC_SM else "Staged"
     types = f"First, Second, {tile_type(tactic.tile)}, trtplug::{way}"
     return (
-        f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) '
+        f'extern "C" __global__ void __launch_bounds__({tactic.tile.threads}, {MIN_BLOCKS}) '
         f"{PAIR_KERNEL}(\n"
         f"    const {element}* x, const {element}* between, const float* between_bias,\n"
         f"    const {element}* weights, const float* bias, {residual}{numbers}{element}* y) {{\n"
@@ -61,8 +67,8 @@ def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     )
 
 
-def _bounds(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
+def _min_blocks(tactic: PairTactic, problem: PairProblem, sm: Sm) -> tuple[int, ...]:
     fit = LIMITS[sm.number].shared_bytes // tactic.tile.shared_bytes
     # Masks of taps beyond 32 bits take two registers a row: with as many blocks they would spill.
     blocks = tactic.blocks - int(problem.depthwise.taps > 32)
-    return f"{tactic.tile.threads}, {min(blocks, fit)}"
+    return limits_to_try(min(blocks, fit), tactic.tile.threads, sm)

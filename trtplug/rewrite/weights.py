@@ -1,0 +1,66 @@
+"""What the op of each site would be given beside its input: folded weights, bias and residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trtplug.model.convolution import read_convolution
+from trtplug.model.graph import index_graph
+from trtplug.rewrite.find import search
+from trtplug.rewrite.fold import fold_bias, fold_weight
+from trtplug.rewrite.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import numpy as np
+
+    from trtplug.model.load import Model
+    from trtplug.rewrite.rules.cbr import Match
+    from trtplug.rewrite.scope import Scope
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SiteWeights:
+    """A site of the main graph and its constants."""
+
+    site: Site
+    weight: Array
+    """[outputs, channels / group, kernel height, kernel width], in the model's type."""
+    bias: Array
+    """[outputs]."""
+    residual: str
+    """Tensor that is added; empty where there is none."""
+
+
+def read_weights(model: Model, only: Collection[str] | None = None) -> Iterator[SiteWeights]:
+    """The sites of the main graph, with what folds into them folded.
+
+    Args:
+        model: never changed.
+        only: labels of the convolutions to take; all by default.
+
+    Raises:
+        NodeInvalidError: a convolution that contradicts itself.
+    """
+    root = index_graph(model.proto.graph)
+    found, _ = search(model, root, None)
+    for scope, matches in found:
+        for match in matches if scope.graph is root else ():
+            if only is None or match.site.conv in only:
+                yield _read(match, scope)
+
+
+def _read(match: Match, scope: Scope) -> SiteWeights:
+    weight, bias = scope.constants.get(match.weight), scope.constants.get(match.bias)
+    assert weight is not None  # A site has a constant weight.
+    geometry = read_convolution(match.conv, weight.dims, scope.path)
+    return SiteWeights(
+        site=match.site,
+        weight=fold_weight(weight, geometry, match.before, match.after),
+        bias=fold_bias(weight, bias, geometry, match.before, match.after),
+        residual=match.residual,
+    )
