@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, EarlyParse, InputRange
+from trtplug.backends.backend import Backend, BuildRequest, EarlyParse, InputRange
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
 from trtplug.errors import OutputError, TrtplugError
 from trtplug.plan.plan import Plan, PlannedTarget
@@ -44,6 +45,7 @@ class Job:
     model: Path
     ranges: tuple[ShapeRange, ...]
     """As given on the command line."""
+    more_profiles: tuple[tuple[ShapeRange, ...], ...]
     precision: PrecisionWish
     options: BuildOptions
     limits: Limits
@@ -66,7 +68,10 @@ def build_misses(
         TrtplugError: the model or the shapes cannot be used, for any target.
     """
     repeat = job.plan.repeat
-    with Children(job.backend.child_command(), job.jobs, job.limits) as children:
+    # On the GPU at hand one at a time: two at once would time each other's kernels.
+    jobs = 1 if job.backend.capabilities().needs_gpu else job.jobs
+    command, passed_on = job.backend.child_command(), job.backend.passed_on()
+    with Children(command, jobs, job.limits, passed_on) as children:
         folders = _folders(job, targets, repeat)
         # The children load the builder's library while the model is read here.
         children.warm(len(folders), _early(job, folders))
@@ -85,7 +90,9 @@ def build_misses(
 def _read(job: Job) -> Source:
     from trtplug.model.source import read_source
 
-    source = read_source(job.model, job.plan.model_sha256, job.ranges, job.precision)
+    source = read_source(
+        job.model, job.plan.model_sha256, job.ranges, job.precision, job.more_profiles
+    )
     with as_output_error(job.folder):
         if source.prepared.data is not None:
             (job.folder / _WORK / _MENDED).write_bytes(source.prepared.data)
@@ -125,12 +132,15 @@ def _request(job: Job, target: PlannedTarget, folder: Path, source: Source) -> B
         sm=parse_target(target.target).sm.number,
         model=_model_path(job),
         data=str(job.folder / _WORK / _MENDED) if source.prepared.data is not None else None,
-        ranges=tuple(
-            InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in source.ranges
-        ),
+        ranges=_input_ranges(source.ranges),
+        more_profiles=tuple(_input_ranges(r) for r in source.more),
         options=job.options,
         folder=str(folder),
     )
+
+
+def _input_ranges(ranges: tuple[ShapeRange, ...]) -> tuple[InputRange, ...]:
+    return tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges)
 
 
 def _ground(job: Job, source: Source) -> Ground:
@@ -150,6 +160,8 @@ def _ground(job: Job, source: Source) -> Ground:
         islands=source.islands,
         profiles=job.profiles,
         folder=job.folder,
+        reproducible=job.backend.capabilities().reproducible,
+        place=job.backend.place(),
     )
 
 

@@ -15,8 +15,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.models import conv_relu, matmul, save
-from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange
+from trtplug.backends.backend import BuildRequest, InputRange
 from trtplug.backends.log import parse_layer_text
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.rtx import RtxBackend
 from trtplug.engine.artifact import read_header
 

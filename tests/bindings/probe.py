@@ -61,7 +61,7 @@ def member(cls, name):
     if isinstance(static, property):
         return {"kind": "property", "writable": static.fset is not None}
     if hasattr(cls, "__members__") and name in cls.__members__:
-        return {"kind": "value"}
+        return {"kind": "value", "value": int(value)}
     if inspect.isclass(value):
         return {"kind": "class"}
     if callable(value):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Literal, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
 
+from trtplug.backends.options import BuildOptions, options_from
 from trtplug.target import Sm
 
 
@@ -20,29 +21,8 @@ class Capabilities:
     """Whether it builds only for the GPU at hand."""
     plugins: bool
     timing_cache: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """What the builder is told beside model, shapes and SM; the defaults are the builder's own."""
-
-    tf32: bool = True
-    """Whether FP32 convolutions and matrix products may run in TF32 on Tensor Cores."""
-    optimization_level: int | None = None
-    """0 to 5; None is the builder's default."""
-    workspace_bytes: int | None = None
-    """Upper limit on scratch memory; None is the builder's default."""
-    weight_streaming: bool = False
-
-    def as_flags(self) -> dict[str, str]:
-        """Each option by name, as text, for reports and keys."""
-        return {f.name: _as_text(getattr(self, f.name)) for f in fields(self)}
-
-
-def _as_text(value: bool | int | None) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "default" if value is None else str(value)
+    reproducible: bool
+    """Whether a build repeated has the same bytes; not where kernels are chosen by timing them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +47,10 @@ class BuildRequest:
     """Path of a mended copy to read in its stead; None where the file itself will do."""
     ranges: tuple[InputRange, ...]
     options: BuildOptions
+    more_profiles: tuple[tuple[InputRange, ...], ...] = ()
+    """Optimization profiles beside that of `ranges`."""
+    timing_cache: str | None = None
+    """Path of a timing cache to begin with; None begins with an empty one."""
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
     cpu: int | None = None
@@ -110,22 +94,30 @@ def parse_line(text: str) -> BuildRequest | EarlyParse:
     raw = json.loads(text)
     if "early" in raw:
         return EarlyParse(**raw["early"])
-    ranges = tuple(
-        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")})
-        for r in raw.pop("ranges")
+    ranges = _ranges(raw.pop("ranges"))
+    more = tuple(_ranges(profile) for profile in raw.pop("more_profiles"))
+    options = options_from(raw.pop("options"))
+    return BuildRequest(ranges=ranges, more_profiles=more, options=options, **raw)
+
+
+def _ranges(raw: list[dict[str, Any]]) -> tuple[InputRange, ...]:
+    return tuple(
+        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")}) for r in raw
     )
-    return BuildRequest(ranges=ranges, options=BuildOptions(**raw.pop("options")), **raw)
 
 
-EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed", "unwritable"]
-"""`ready`: the builder is loaded. `phase`, `step`, `end`: progress. The last four end a build."""
+EventKind = Literal[
+    "ready", "waiting", "phase", "step", "end", "built", "refused", "failed", "unwritable"
+]
+"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `phase`,
+`step`, `end`: progress. The last four end a build."""
 
 ENDS = ("built", "refused", "failed", "unwritable")
 """`unwritable`: the system refused a file in the request's folder; a full disk, most often."""
 
 Event = Mapping[str, object]
 """A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
-`reasons`; or what `Built` holds."""
+`reasons`; or facts of an `Outcome`."""
 
 
 OutcomeStatus = Literal["built", "refused", "failed", "unwritable", "crashed", "timeout", "memory"]
@@ -154,6 +146,8 @@ class Outcome:
     """Of the builder's buffer, before it was written."""
     aslr_off: bool
     """Whether address-space randomisation was off in the child."""
+    trial: str = ""
+    """How the finished engine was run where it was built, in a sentence; empty where it was not."""
 
 
 class Backend(Protocol):
@@ -176,3 +170,19 @@ class Backend(Protocol):
 
     def how_to_get(self) -> str:
         """What to install, or which machine to use, where it cannot build."""
+
+    def problem(self) -> str:
+        """Why it cannot build here; empty where it can."""
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what the installed builder does not have.
+
+        Raises:
+            OptionUnsupportedError: an option, or a name given to one, that it lacks.
+        """
+
+    def place(self) -> str:
+        """What an engine depends on beside its SM, such as GPU and driver; empty for nothing."""
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Environment variables that its child is given beside the usual ones."""

@@ -29,9 +29,11 @@ class Capability:
 
     def in_version(self, version: str) -> bool:
         """Whether a release, such as `11.4.0.106`, has it."""
-        number = version_key(version)
-        gone = self.removed is not None and number >= version_key(self.removed)
-        return number >= version_key(self.since) and not gone
+        return version_key(version) >= version_key(self.since) and not self.gone_in(version)
+
+    def gone_in(self, version: str) -> bool:
+        """Whether a release has it no more."""
+        return self.removed is not None and version_key(version) >= version_key(self.removed)
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trtplug.cli import build_options as trt
 from trtplug.cli.options import Format, parse_bytes
 from trtplug.errors import BUILD_FAILED, DONE, UsageError
 
 if TYPE_CHECKING:
     from trtplug.pipeline import BuildCommand
     from trtplug.precision import PrecisionWish
+    from trtplug.tensor import ShapeRange
 
 
 def build(
@@ -27,6 +29,7 @@ def build(
         list[str] | None,
         typer.Option(help="NAME=MIN[:OPT:MAX], shapes as 1x3x640x640; repeatable."),
     ] = None,
+    profile: trt.Profile = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the bundle.  [default: out]")] = None,
     precision: Annotated[
         str | None,
@@ -40,7 +43,9 @@ def build(
         list[str] | None,
         typer.Option(help="Nodes to leave in float32, as a glob of their names; repeatable."),
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, rtx or null.  [default: auto]")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="auto, trt, rtx or null.  [default: auto]")
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="trtplug.toml with a [build] table; options win over it.")
     ] = None,
@@ -56,6 +61,26 @@ def build(
     weight_streaming: Annotated[
         bool | None, typer.Option("--weight-streaming", help="Let weights stay in host memory.")
     ] = None,
+    avg_timing: trt.AvgTiming = None,
+    max_tactics: trt.MaxTactics = None,
+    tiling: trt.Tiling = None,
+    l2_limit: trt.L2Limit = None,
+    aux_streams: trt.AuxStreams = None,
+    tactic_shared_memory: trt.TacticSharedMemory = None,
+    sparsity: trt.Sparsity = None,
+    version_compatible: trt.VersionCompatible = None,
+    exclude_lean_runtime: trt.ExcludeLeanRuntime = None,
+    hardware_compatibility: trt.HardwareCompatibility = None,
+    strip: trt.Strip = None,
+    refit: trt.Refit = None,
+    tactic_source: trt.TacticSource = None,
+    preview: trt.Preview = None,
+    parser_flag: trt.ParserFlag = None,
+    builder_flag: trt.BuilderFlag = None,
+    build_route: trt.BuildRoute = None,
+    plugin_library: trt.PluginLibraries = None,
+    trial_run: trt.TrialRun = None,
+    wait: trt.Wait = None,
     repeat: Annotated[
         int | None,
         typer.Option(min=1, max=1000, help="Build each engine so often and compare the builds."),
@@ -97,7 +122,7 @@ def _merged(options: dict[str, Any], config: Path | None) -> dict[str, Any]:
 
 
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
-    from trtplug.backends.backend import BuildOptions
+    from trtplug.backends.options import BuildOptions
     from trtplug.backends.worker import Limits
     from trtplug.pipeline import BuildCommand
     from trtplug.tensor import parse_shape_range
@@ -121,12 +146,21 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
             optimization_level=options.get("optimization_level"),
             workspace_bytes=sizes.get("workspace"),
             weight_streaming=options.get("weight_streaming", False),
+            trt=trt.trt_options(options),
         ),
+        more_profiles=tuple(_profile(text) for text in options.get("profile", ())),
+        wait=options.get("wait", True),
         limits=Limits(timeout_s=options.get("timeout"), memory_bytes=sizes.get("memory_limit")),
         jobs=options.get("jobs", len(os.sched_getaffinity(0))),
         repeat=options.get("repeat", 1),
         force=force,
     )
+
+
+def _profile(text: str) -> tuple[ShapeRange, ...]:
+    from trtplug.tensor import parse_shape_range
+
+    return tuple(parse_shape_range(part.strip()) for part in text.split(";") if part.strip())
 
 
 def _precision(options: dict[str, Any]) -> PrecisionWish:

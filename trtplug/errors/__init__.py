@@ -17,9 +17,11 @@ from trtplug.errors.builds import (
     BuildFailedError,
     BuildMemoryError,
     BuildTimeoutError,
+    GpuBusyError,
     GpuMissingError,
     ParseFailedError,
     TargetUnsupportedError,
+    TrialFailedError,
 )
 from trtplug.errors.inputs import (
     DocumentError,
@@ -39,7 +41,13 @@ from trtplug.errors.kernels import (
     ToolMissingError,
 )
 from trtplug.errors.output import OutputError, OutputInTheWayError
-from trtplug.errors.usage import ConfigError, ShapeError, UnknownTargetError, UsageError
+from trtplug.errors.usage import (
+    ConfigError,
+    OptionUnsupportedError,
+    ShapeError,
+    UnknownTargetError,
+    UsageError,
+)
 
 __all__ = [
     "BAD_INPUT",
@@ -59,10 +67,12 @@ __all__ = [
     "DocumentError",
     "ExternalDataError",
     "FileUnreadableError",
+    "GpuBusyError",
     "GpuMissingError",
     "LaunchError",
     "ModelInvalidError",
     "NodeInvalidError",
+    "OptionUnsupportedError",
     "OutputError",
     "OutputInTheWayError",
     "ParseFailedError",
@@ -74,6 +84,7 @@ __all__ = [
     "ShapeError",
     "TargetUnsupportedError",
     "ToolMissingError",
+    "TrialFailedError",
     "TrtplugError",
     "UnknownTargetError",
     "UsageError",

@@ -27,6 +27,7 @@ from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
 
 NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
+"""Of builders that need none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class ReportInputs:
     flags: Mapping[str, str]
     environment: Mapping[str, str]
     warnings: tuple[str, ...]
+    ran: tuple[str, ...] = (NOT_RUN,)
+    """Whether the engine was run, and what else its figures rest on."""
 
 
 def make_report(inputs: ReportInputs) -> Report:
@@ -74,7 +77,7 @@ def make_report(inputs: ReportInputs) -> Report:
         islands=inputs.islands,
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
-        assumptions=(NOT_RUN, *ASSUMPTIONS),
+        assumptions=(*inputs.ran, *ASSUMPTIONS),
         warnings=(*inputs.warnings, *_warnings(inputs)),
     )
 

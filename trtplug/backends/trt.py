@@ -1,0 +1,90 @@
+"""Enterprise TensorRT as a backend, seen from the parent: what it can do, without loading it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trtplug.backends import gpu
+from trtplug.backends.backend import Capabilities
+from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
+from trtplug.backends.trt_capabilities import OLDEST, version_key
+
+if TYPE_CHECKING:
+    from trtplug.backends.options import BuildOptions
+
+_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
+
+_DRIVER_VERSION = Path("/sys/module/nvidia/version")
+
+CHILD_MODULE = "trtplug.backends.trt_build"
+
+
+class TrtBackend:
+    """Builds for the GPU at hand alone: it times kernels there, and takes the fastest."""
+
+    name = "trt"
+
+    def version(self) -> str | None:
+        """Version of the installed package, which is that of its bindings."""
+        return next((d.version for p in _PACKAGES for d in distributions(name=p)), None)
+
+    def capabilities(self) -> Capabilities:
+        """The SM of the first GPU, where all that it needs is here."""
+        sms = () if self.problem() else tuple(g.sm for g in gpu.find_gpus().gpus[:1])
+        return Capabilities(
+            sms=sms, needs_gpu=True, plugins=True, timing_cache=True, reproducible=False
+        )
+
+    def child_command(self) -> tuple[str, ...]:
+        """This interpreter, running the adapter."""
+        return (sys.executable, "-m", CHILD_MODULE)
+
+    def how_to_get(self) -> str:
+        """What is missing, by what stands in the way first."""
+        version = self.version()
+        if version is None or version_key(version) < version_key(OLDEST):
+            return f"pip install 'tensorrt>={OLDEST}', on a machine with an NVIDIA GPU"
+        if layer_package() is None:
+            return HOW_TO_GET
+        return "use a machine with an NVIDIA GPU and its driver; --backend rtx builds without one"
+
+    def problem(self) -> str:
+        """Why it cannot build here; empty where it can."""
+        version = self.version()
+        if version is None:
+            return "it is not installed"
+        if version_key(version) < version_key(OLDEST):
+            return f"TensorRT {version} is older than {OLDEST}"
+        if layer_package() is None:
+            return "neither pycuda nor cuda-core is installed"
+        return gpu.find_gpus().problem
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what the installed release does not have.
+
+        Raises:
+            OptionUnsupportedError: an option, or a name given to one, that it lacks.
+        """
+        from trtplug.backends.trt_options import check_trt_options
+
+        check_trt_options(options.trt, self.version() or OLDEST)
+
+    def place(self) -> str:
+        """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
+        search = gpu.find_gpus()
+        names = [g.name for g in search.gpus[:1]]
+        return ", ".join((*names, f"driver {_driver()}", f"CUDA {search.driver}"))
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Which GPU is the first."""
+        return ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+
+
+def _driver() -> str:
+    try:
+        return _DRIVER_VERSION.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return "unknown"
