@@ -28,9 +28,9 @@ from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
-from trtplug.report.make import NOT_RUN, ReportInputs, make_report
+from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import Report, ReportEngine, ReportIsland
+from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.target import parse_target

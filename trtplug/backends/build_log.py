@@ -36,7 +36,7 @@ class BuildLog:
         """The first messages of a severity: `E` (and `F`) or `W`."""
         data = self.path.read_bytes()
         starts = list(_MESSAGE.finditer(data))
-        ends = [m.start() for m in starts[1:]] + [len(data)]
+        ends = [m.start() for m in starts[1:]] + [len(data)] * bool(starts)
         wanted = (b"E", b"F") if severity == "E" else (severity.encode(),)
         found = [
             data[m.end() : end].decode("utf-8", "replace").strip()

@@ -14,6 +14,9 @@ from trtplug.backends.child import PARENT_VARIABLE
 
 MODULE = "trtplug.backends.trt_run"
 
+RAN = "The engine was loaded and run once on random input where it was built"
+"""How the sentence begins that says so in a report."""
+
 _LAST_LINES = 8
 
 

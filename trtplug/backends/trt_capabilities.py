@@ -53,11 +53,16 @@ def _call(name: str, *parameters: str, since: str = "10.0") -> Capability:
 
 _MODULE = (
     _name("Builder"),
-    _name("DataType"),
+    _name("BuilderFlag"),
+    _name("HardwareCompatibilityLevel"),
     _name("IProgressMonitor"),
     _name("Logger"),
     _name("OnnxParser"),
+    _name("OnnxParserFlag"),
+    _name("PreviewFeature"),
     _name("Runtime"),
+    _name("TacticSource"),
+    _name("TilingOptimizationLevel", since="10.8"),
     _call("init_libnvinfer_plugins", "logger", "namespace"),
 )
 
@@ -67,7 +72,6 @@ _BUILDER = (
     _call("Builder.create_network", "flags="),
     _call("Builder.create_optimization_profile"),
     _call("Builder.get_plugin_registry"),
-    _name("Builder.max_threads"),
     _call("IPluginRegistry.load_library", "plugin_path"),
 )
 
@@ -108,7 +112,6 @@ _CONFIG = (
     _call("IBuilderConfig.clear_flag", "flag"),
     _call("IBuilderConfig.create_timing_cache", "serialized_timing_cache"),
     _call("IBuilderConfig.get_tactic_sources"),
-    _call("IBuilderConfig.get_timing_cache"),
     _name("IBuilderConfig.hardware_compatibility_level"),
     _name("IBuilderConfig.l2_limit_for_tiling", since="10.8"),
     _name("IBuilderConfig.max_aux_streams"),
@@ -161,7 +164,6 @@ _FLAGS = (
     _name("BuilderFlag.PREFER_PRECISION_CONSTRAINTS", removed="11.0"),
     _name("BuilderFlag.REFIT"),
     _name("BuilderFlag.REFIT_IDENTICAL"),
-    _name("BuilderFlag.REFIT_INDIVIDUAL", since="10.2"),
     _name("BuilderFlag.REJECT_EMPTY_ALGORITHMS", removed="11.0"),
     _name("BuilderFlag.SPARSE_WEIGHTS"),
     _name("BuilderFlag.STRICT_NANS", since="10.6"),
@@ -185,7 +187,6 @@ _CACHE = (
 _LOG = (
     _name("Logger.INFO"),
     _name("Logger.VERBOSE"),
-    _name("Logger.min_severity"),
 )
 
 _RUN = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trtplug.backends.build_log import BuildLog
 from trtplug.backends.child import die_with_parent, take_stdout
 from trtplug.backends.cuda_layer.find import open_layer
-from trtplug.backends.trial import TrialRequest
+from trtplug.backends.trial import RAN, TrialRequest
 from trtplug.errors import TrialFailedError, TrtplugError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run_engine(trt: Any, request: TrialRequest, log: BuildLog, layer: CudaLayer)
     for position in range(engine.num_optimization_profiles):
         _run_profile(trt, engine, position, log, layer)
     name = layer.device().name
-    return f"The engine was loaded and run once on random input where it was built, on {name}."
+    return f"{RAN}, on {name}."
 
 
 def _run_profile(trt: Any, engine: Any, position: int, log: BuildLog, layer: CudaLayer) -> None:

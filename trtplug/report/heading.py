@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from trtplug.backends.trial import RAN
 from trtplug.report.names import visible
 from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, total_bounds
 from trtplug.report.units import format_bytes, format_dims, format_flops
@@ -60,11 +61,12 @@ def shape_words(shape: ReportShape) -> str:
 
 def bound_note(report: Report) -> str:
     """What a bound is, and what it is not."""
-    ran = (
-        "Times were measured where they are given."
-        if has_times(report)
-        else "Nothing was run on a GPU."
-    )
+    if has_times(report):
+        ran = "Times were measured where they are given."
+    elif any(a.startswith(RAN) for a in report.assumptions):
+        ran = "No layer was timed."
+    else:
+        ran = "Nothing was run on a GPU."
     return (
         "Bounds are lower bounds, not times: the larger of bytes / memory bandwidth and "
         f"operations / peak of the GPU, at the opt shapes. {ran}"

@@ -14,6 +14,7 @@ from trtplug.report.bounds import ASSUMPTIONS
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import (
+    NOT_RUN,
     SCHEMA,
     Report,
     ReportEngine,
@@ -25,9 +26,6 @@ from trtplug.report.report import (
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
-
-NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
-"""Of builders that need none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
