@@ -7,10 +7,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends import gpu
 from trtplug.backends.backend import Capabilities
-from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
-from trtplug.backends.trt_capabilities import OLDEST, version_key
 
 if TYPE_CHECKING:
     from trtplug.backends.options import BuildOptions
@@ -33,6 +30,8 @@ class TrtBackend:
 
     def capabilities(self) -> Capabilities:
         """The SM of the first GPU, where all that it needs is here."""
+        from trtplug.backends import gpu
+
         sms = () if self.problem() else tuple(g.sm for g in gpu.find_gpus().gpus[:1])
         return Capabilities(
             sms=sms, needs_gpu=True, plugins=True, timing_cache=True, reproducible=False
@@ -44,6 +43,9 @@ class TrtBackend:
 
     def how_to_get(self) -> str:
         """What is missing, by what stands in the way first."""
+        from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
+        from trtplug.backends.trt_capabilities import OLDEST, version_key
+
         version = self.version()
         if version is None or version_key(version) < version_key(OLDEST):
             return f"pip install 'tensorrt>={OLDEST}', on a machine with an NVIDIA GPU"
@@ -55,7 +57,12 @@ class TrtBackend:
         """Why it cannot build here; empty where it can."""
         version = self.version()
         if version is None:
+            # Said at once: on most machines, nothing more need be loaded.
             return "it is not installed"
+        from trtplug.backends import gpu
+        from trtplug.backends.cuda_layer.find import layer_package
+        from trtplug.backends.trt_capabilities import OLDEST, version_key
+
         if version_key(version) < version_key(OLDEST):
             return f"TensorRT {version} is older than {OLDEST}"
         if layer_package() is None:
@@ -70,10 +77,12 @@ class TrtBackend:
         """
         from trtplug.backends.trt_options import check_trt_options
 
-        check_trt_options(options.trt, self.version() or OLDEST)
+        check_trt_options(options.trt, self.version() or "")
 
     def place(self) -> str:
         """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
+        from trtplug.backends import gpu
+
         search = gpu.find_gpus()
         names = [g.name for g in search.gpus[:1]]
         return ", ".join((*names, f"driver {_driver()}", f"CUDA {search.driver}"))

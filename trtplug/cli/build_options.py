@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -157,6 +156,8 @@ def signed_name(value: str, option: str) -> str:
 
 
 def _library(path: Path) -> PluginLibrary:
+    import hashlib
+
     from trtplug.backends.options import PluginLibrary
 
     try:
