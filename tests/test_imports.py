@@ -28,7 +28,8 @@ HEAVY = (
 )
 
 PROBE = """
-import contextlib, io, json, runpy, sys
+import contextlib, io, json, os, runpy, sys
+os._exit = sys.exit  # the answer below is still to be told
 sys.argv[0] = "trtplug"
 module = sys.argv.pop(1)
 status = None
@@ -57,16 +58,14 @@ def test_importing_loads_nothing_heavy(tmp_path):
     assert set(probe("trtplug", cwd=tmp_path)["modules"]) & set(HEAVY) == set()
 
 
-# typer itself builds a command's parameters with pydantic (0.29 does, 0.28 does not).
 @pytest.mark.parametrize(
-    ("argv", "allowed"),
-    [(["--help"], set()), (["--version"], set()), (["build", "--help"], {"pydantic"})],
+    "argv", [("--help",), ("--version",), ("build", "--help"), ("kernels", "--help")]
 )
-def test_help_loads_nothing_heavy(argv, allowed, tmp_path):
+def test_help_loads_nothing_heavy(argv, tmp_path):
     result = probe("trtplug.__main__", *argv, cwd=tmp_path)
     assert result["status"] == 0
     assert result["out"].strip()
-    assert set(result["modules"]) & set(HEAVY) - allowed == set()
+    assert set(result["modules"]) & set(HEAVY) == set()
 
 
 def test_the_probe_sees_what_is_loaded(tmp_path):

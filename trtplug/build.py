@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Backend, BuildRequest, EarlyParse, InputRange
+from trtplug.backends.backend import Backend, BuildRequest, InputRange
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
 from trtplug.errors import OutputError, TrtplugError
@@ -54,7 +54,8 @@ class Job:
     profiles: tuple[GpuProfile, ...]
     store: Store
     plan: Plan
-    parse_early: bool
+    ahead: bool
+    """Whether builds may start while the model is still being checked here."""
     folder: Path
     """The bundle under way."""
 
@@ -73,18 +74,39 @@ def build_misses(
     command, passed_on = job.backend.child_command(), job.backend.passed_on()
     with Children(command, jobs, job.limits, passed_on) as children:
         folders = _folders(job, targets, repeat)
-        # The children load the builder's library while the model is read here.
-        children.warm(len(folders), _early(job, folders))
-        source = _read(job)
-        children.submit(_request(job, t, folder, source) for t, folder in folders)
-        ground = _ground(job, source)
+        source = _start(job, children, folders)
+        # Where builds wait for one another, no processor is free before the first has ended.
+        ground = _ground(job, source) if len(folders) <= jobs else None
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
+            ground = ground or _ground(job, source)
             ended[outcome.target].append(outcome)
             if len(ended[outcome.target]) == repeat:
                 yield _result(job, ground, planned[outcome.target], ended[outcome.target])
     shutil.rmtree(job.folder / _WORK, ignore_errors=True)
+
+
+def _start(job: Job, children: Children, folders: list[tuple[PlannedTarget, Path]]) -> Source:
+    """Has the builds run while the model is checked here; what the checks say comes first.
+
+    A builder that was given a bad model is ended, whatever it did with it.
+    """
+    if job.ahead:
+        children.submit(_request(job, t, folder, None) for t, folder in folders)
+    else:
+        children.warm(len(folders))
+    source = _read(job)
+    mended = _mended(job) if source.prepared.data is not None else None
+    if job.ahead and mended is not None:
+        children.withdraw()
+    if mended is not None or not job.ahead:
+        children.submit(_request(job, t, folder, mended) for t, folder in folders)
+    return source
+
+
+def _mended(job: Job) -> Path:
+    return job.folder / _WORK / _MENDED
 
 
 def _read(job: Job) -> Source:
@@ -95,7 +117,7 @@ def _read(job: Job) -> Source:
     )
     with as_output_error(job.folder):
         if source.prepared.data is not None:
-            (job.folder / _WORK / _MENDED).write_bytes(source.prepared.data)
+            _mended(job).write_bytes(source.prepared.data)
     return source
 
 
@@ -115,25 +137,15 @@ def _folders(
     return folders
 
 
-def _early(job: Job, folders: list[tuple[PlannedTarget, Path]]) -> list[EarlyParse]:
-    if not job.parse_early:
-        return []
-    return [EarlyParse(model=_model_path(job), folder=str(folder)) for _, folder in folders]
-
-
-def _model_path(job: Job) -> str:
-    """A link is not followed: external data lies beside the name that was given."""
-    return str(job.model.parent.resolve() / job.model.name)
-
-
-def _request(job: Job, target: PlannedTarget, folder: Path, source: Source) -> BuildRequest:
+def _request(job: Job, target: PlannedTarget, folder: Path, mended: Path | None) -> BuildRequest:
     return BuildRequest(
         target=target.target,
         sm=parse_target(target.target).sm.number,
-        model=_model_path(job),
-        data=str(job.folder / _WORK / _MENDED) if source.prepared.data is not None else None,
-        ranges=_input_ranges(source.ranges),
-        more_profiles=tuple(_input_ranges(r) for r in source.more),
+        # A link is not followed: external data lies beside the name that was given.
+        model=str(job.model.parent.resolve() / job.model.name),
+        data=str(mended) if mended is not None else None,
+        ranges=_input_ranges(job.ranges),
+        more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
         folder=str(folder),
     )
@@ -148,10 +160,13 @@ def _ground(job: Job, source: Source) -> Ground:
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
     from trtplug.report.to_html import load_page
+    from trtplug.report.to_text import load_console
 
     facts = gather_facts(source.model, source.ranges)
     oddities = model_warnings(source.model)
-    load_page()  # now, while there is nothing to do but wait for the builders
+    # Now, while there is nothing to do but wait for the builders.
+    load_page()
+    load_console()
     return Ground(
         plan=job.plan,
         facts=facts,

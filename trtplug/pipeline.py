@@ -67,8 +67,8 @@ class Planned:
     profiles: tuple[GpuProfile, ...]
     store: Store
     plan: Plan
-    parse_early: bool
-    """Whether the builder may parse the file while it is still being checked here."""
+    ahead: bool
+    """Whether builders may have the file while it is still being checked here."""
 
 
 class Listener(Protocol):
@@ -107,15 +107,13 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         out=str(command.out),
     )
     plan = make_plan(wish, _builder(backend), profiles, store, local_sm)
-    to_parse_early = digest.self_contained and command.precision.target == "keep"
     return Planned(
         command=command,
         backend=backend,
         profiles=profiles,
         store=store,
         plan=plan,
-        # Options of a builder on the GPU at hand come before its parser.
-        parse_early=to_parse_early and not backend.capabilities().needs_gpu,
+        ahead=digest.self_contained and command.precision.target == "keep",
     )
 
 
@@ -203,7 +201,7 @@ def _job(planned: Planned, folder: Path) -> Job:
         profiles=planned.profiles,
         store=planned.store,
         plan=planned.plan,
-        parse_early=planned.parse_early,
+        ahead=planned.ahead,
         folder=folder.resolve(),
     )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +15,6 @@ from trtplug.backends.trt import TrtBackend
 from trtplug.errors import BackendMissingError
 from trtplug.target import Sm
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 H200 = GpuSearch(gpus=(Gpu(name="H200", sm=Sm(90), uuid="ab"),), driver="13.0", problem="")
 NO_GPU = GpuSearch(gpus=(), driver=None, problem="no CUDA driver is installed")
 
@@ -27,14 +22,13 @@ NO_GPU = GpuSearch(gpus=(), driver=None, problem="no CUDA driver is installed")
 def machine(
     monkeypatch: pytest.MonkeyPatch, version: str | None, cuda: str | None, search: GpuSearch
 ) -> None:
-    def found(name: str) -> Iterator[SimpleNamespace]:
-        if name in ("tensorrt", cuda):
-            here = version if name == "tensorrt" else "1.0"
-            if here is not None:
-                yield SimpleNamespace(version=here)
+    def found(name: str) -> str | None:
+        if name == "tensorrt":
+            return version
+        return "1.0" if name == cuda else None
 
-    monkeypatch.setattr(trt, "distributions", found)
-    monkeypatch.setattr(layer_find, "distributions", found)
+    monkeypatch.setattr(trt, "installed_version", found)
+    monkeypatch.setattr(layer_find, "installed_version", found)
     monkeypatch.setattr(gpu, "find_gpus", lambda: search)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import time
@@ -151,6 +152,20 @@ def test_warm_children_that_get_no_request_do_not_stay():
     with Children(CHILD, 3, Limits()) as children:
         children.warm(3)
         assert len(children_of(os.getpid())) == 3
+    assert children_of(os.getpid()) == []
+
+
+def test_withdrawn_builds_end_and_leave_nothing_and_others_may_follow(tmp_path: Path):
+    asked = [request(tmp_path, action, i) for i, action in enumerate(("hang", "build", "hang"))]
+    with Children(CHILD, 1, Limits()) as children:
+        children.submit(asked)
+        (tmp_path / "0-hang" / "build.log").touch()
+        children.withdraw()
+        assert not [*tmp_path.glob("*/*")]
+        again = dataclasses.replace(asked[0], model="/nowhere/build.onnx")
+        children.submit([again])
+        (outcome,) = children.outcomes(lambda *_: None)
+    assert (outcome.status, outcome.folder) == ("built", again.folder)
     assert children_of(os.getpid()) == []
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,15 +101,26 @@ def test_full_disk_behind_stdout(tmp_path: Path):
 def test_hangup_is_heard_unless_it_was_ignored(monkeypatch: pytest.MonkeyPatch):
     set_to: dict[int, object] = {}
     monkeypatch.setattr(signal, "signal", lambda number, action: set_to.update({number: action}))
-    monkeypatch.setattr(entry, "main", lambda arguments: 0)
-    with pytest.raises(SystemExit):
-        entry.run()
+    monkeypatch.setattr(entry, "main", lambda arguments: 7)
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+    entry.run()
     assert set(set_to) == {signal.SIGTERM, signal.SIGHUP}
     set_to.clear()
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
-    with pytest.raises(SystemExit):
-        entry.run()
+    entry.run()
     assert set_to == {}
+    assert left == [7, 7]
+
+
+def test_what_is_still_to_be_flushed_at_the_end_may_fail(monkeypatch: pytest.MonkeyPatch):
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(entry, "main_inner", lambda arguments: 0)
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert entry.main([]) == 4
 
 
 def test_odd_bytes_in_arguments_are_refused_in_words(tmp_path: Path):

@@ -286,10 +286,9 @@ def test_without_a_cuda_package_it_says_how_to_get_one(tmp_path: Path):
     save(conv_relu(), site.work / "m.onnx")
     # Whatever the environment of the tests holds.
     (site.folder / "sitecustomize.py").write_text(
-        "import importlib.metadata as m\n"
-        "d = m.distributions\n"
-        "gone = ('pycuda', 'cuda-core')\n"
-        "m.distributions = lambda **k: iter(()) if k.get('name') in gone else d(**k)\n"
+        "import trtplug.distribution as d\n"
+        "ask, gone = d.installed_version, ('pycuda', 'cuda-core')\n"
+        "d.installed_version = lambda name: None if name in gone else ask(name)\n"
     )
     assert "pip install pycuda" in refused(build(site), 4, "backend-missing")
     assert "neither pycuda nor cuda-core" in site.trtplug("doctor").out

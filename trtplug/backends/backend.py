@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from trtplug.backends.options import BuildOptions, options_from
+from trtplug.backends.child import LINE_BLOCK
+from trtplug.backends.options import BuildOptions
 from trtplug.target import Sm
 
 
@@ -46,6 +47,7 @@ class BuildRequest:
     data: str | None
     """Path of a mended copy to read in its stead; None where the file itself will do."""
     ranges: tuple[InputRange, ...]
+    """Of the dynamic inputs; what it says of others is passed over."""
     options: BuildOptions
     more_profiles: tuple[tuple[InputRange, ...], ...] = ()
     """Optimization profiles beside that of `ranges`."""
@@ -63,19 +65,6 @@ class BuildRequest:
         return _padded(json.dumps(asdict(self)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyParse:
-    """A model that a child may parse before its request is checked: it has no external data."""
-
-    model: str
-    folder: str
-    """That of the request to come."""
-
-    def to_json(self) -> str:
-        """One line."""
-        return _padded(json.dumps({"early": asdict(self)}))
-
-
 def _padded(line: str) -> str:
     """A line of whole blocks, so that its length does not tell how long the paths in it are.
 
@@ -83,27 +72,6 @@ def _padded(line: str) -> str:
     work by address.
     """
     return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
-
-
-LINE_BLOCK = 4096
-"""Characters, the end of the line among them; a pipe takes so many at once, or none (PIPE_BUF)."""
-
-
-def parse_line(text: str) -> BuildRequest | EarlyParse:
-    """The inverse of both `to_json`."""
-    raw = json.loads(text)
-    if "early" in raw:
-        return EarlyParse(**raw["early"])
-    ranges = _ranges(raw.pop("ranges"))
-    more = tuple(_ranges(profile) for profile in raw.pop("more_profiles"))
-    options = options_from(raw.pop("options"))
-    return BuildRequest(ranges=ranges, more_profiles=more, options=options, **raw)
-
-
-def _ranges(raw: list[dict[str, Any]]) -> tuple[InputRange, ...]:
-    return tuple(
-        InputRange(name=r["name"], **{k: tuple(r[k]) for k in ("min", "opt", "max")}) for r in raw
-    )
 
 
 EventKind = Literal[

@@ -1,40 +1,39 @@
 """The life of a child process that builds: what all builders have in common.
 
 It reads a request line from stdin, writes events as JSON lines to its stdout, and leaves `engine`,
-`build.log` and what its adapter adds in the request's folder. A line before it may name a model to
-parse early, while the parent still checks the request. Whatever the native library does to the
-process, the parent only sees a child that ended.
+`build.log` and what its adapter adds in the request's folder. Whatever the native library does to
+the process, the parent only sees a child that ended.
+
+Nothing is loaded here that a builder does not need: children start with every command.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trtplug.backends.backend import LINE_BLOCK, BuildRequest, EarlyParse, parse_line
-from trtplug.backends.child import aslr_is_off, die_with_parent, take_stdout
+from trtplug.backends.child import aslr_is_off, die_with_parent, read_request, take_stdout
 
 if TYPE_CHECKING:
+    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.build_log import BuildLog
     from trtplug.backends.network import Network
 
 Emit = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
 class Built:
     """What a builder gave."""
 
-    plan: memoryview
-    """The engine, in the builder's own buffer."""
-    facts: dict[str, object]
-    """Joined to the event that ends the build."""
+    def __init__(self, plan: memoryview) -> None:
+        self.plan = plan
+        """The engine, in the builder's own buffer."""
 
 
 class Adapter(Protocol):
@@ -52,7 +51,7 @@ class Adapter(Protocol):
     def open_log(self, trt: Any, folder: Path, *, verbose: bool) -> BuildLog:
         """Starts the log."""
 
-    def parse(self, trt: Any, log: BuildLog, request: BuildRequest | EarlyParse) -> Network:
+    def parse(self, trt: Any, log: BuildLog, request: BuildRequest) -> Network:
         """Parses the model, or a mended copy of it, into a network."""
 
     def build(
@@ -65,7 +64,8 @@ class Adapter(Protocol):
 
 
 def serve(adapter: Adapter) -> None:
-    """Runs until the request is answered, or stdin ends; then ends the process."""
+    """Answers one request, or none where the parent wanted nothing in the end; ends the process."""
+    gc.disable()
     die_with_parent()
     channel = take_stdout()
 
@@ -74,49 +74,18 @@ def serve(adapter: Adapter) -> None:
 
     trt = adapter.load()
     emit(event="ready")
-    early: list[Network] = []
-    while line := _read_line():
-        message = parse_line(line)
-        if isinstance(message, BuildRequest):
-            adapter.begin(message)
-            emit(**_answer(adapter, trt, message, early, emit))
-            break
-        early = _parse_early(adapter, trt, message)
+    if request := read_request():
+        adapter.begin(request)
+        emit(**_answer(adapter, trt, request, emit))
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
 
 
-def _read_line() -> str:
-    """One line of stdin, block by block: a buffered read allocates by what happens to be there."""
-    line = b""
-    while not line.endswith(b"\n") and (block := os.read(0, LINE_BLOCK)):
-        line += block
-    return line.decode()
-
-
-def _parse_early(adapter: Adapter, trt: Any, early: EarlyParse) -> list[Network]:
-    try:
-        return [adapter.parse(trt, adapter.open_log(trt, Path(early.folder), verbose=False), early)]
-    except OSError:
-        return []  # the request itself will meet it again, and tell
-
-
-def _answer(
-    adapter: Adapter,
-    trt: Any,
-    request: BuildRequest,
-    early: list[Network],
-    emit: Emit,
-) -> dict[str, object]:
+def _answer(adapter: Adapter, trt: Any, request: BuildRequest, emit: Emit) -> dict[str, object]:
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
-        parsed = early.pop() if early else None
-        if parsed is None or request.data is not None or parsed.model != request.model:
-            folder = Path(request.folder)
-            log = parsed.log if parsed else None
-            log = log or adapter.open_log(trt, folder, verbose=request.verbose)
-            parsed = adapter.parse(trt, log, request)
-        log = parsed.log
+        log = adapter.open_log(trt, Path(request.folder), verbose=request.verbose)
+        parsed = adapter.parse(trt, log, request)
         if parsed.refusals:
             return {"event": "refused", "reasons": parsed.refusals, "warnings": log.messages("W")}
         end = adapter.build(trt, parsed, request, emit)
@@ -143,7 +112,6 @@ def _keep(
         "engine_sha256": hashlib.sha256(built.plan).hexdigest(),
         "aslr_off": aslr_is_off(),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        **built.facts,
         **facts,
     }
 

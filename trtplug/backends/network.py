@@ -6,49 +6,47 @@ Calls are the same in `tensorrt` and `tensorrt_rtx`; which of the two it is, the
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from trtplug.backends.build_log import BuildLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trtplug.backends.backend import BuildRequest, InputRange
+    from trtplug.backends.build_log import BuildLog
     from trtplug.backends.options import BuildOptions
 
 _STEPS_TOLD = 20
 """Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""
 
 
-@dataclass(frozen=True, slots=True)
 class Network:
-    """A parsed model, with the builder that it belongs to."""
+    """A parsed model, with the builder that it belongs to. (Dataclasses take long to make.)."""
 
-    model: str
-    log: BuildLog
-    builder: Any
-    network: Any
-    parser: Any
-    """It owns the weights of the network."""
-    refusals: list[str]
+    def __init__(self, log: BuildLog, builder: Any, network: Any, parser: Any) -> None:
+        self.log = log
+        self.builder = builder
+        self.network = network
+        self.parser = parser
+        """It owns the weights of the network."""
+        self.refusals: list[str] = []
 
 
 def parse_model(
-    builder: Any, network: Any, parser: Any, log: BuildLog, model: str, data: str | None
+    builder: Any, network: Any, parser: Any, log: BuildLog, request: BuildRequest
 ) -> Network:
     """Parses a model's file, or a mended copy of it, into an empty network."""
-    path = _path_of_one_length(model)
-    if data is None:
+    path = _path_of_one_length(request.model)
+    if request.data is None:
         parsed = parser.parse_from_file(path)
     else:
         # The path tells the parser where external data lies.
-        parsed = parser.parse(Path(data).read_bytes(), path)
-    refusals = [] if parsed else [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
-    if not parsed and not refusals:
-        refusals = log.messages("E") or ["the parser gave no reason"]
-    return Network(model, log, builder, network, parser, refusals)
+        parsed = parser.parse(Path(request.data).read_bytes(), path)
+    found = Network(log, builder, network, parser)
+    if not parsed:
+        found.refusals += (_refusal(parser.get_error(i)) for i in range(parser.num_errors))
+        found.refusals = found.refusals or log.messages("E") or ["the parser gave no reason"]
+    return found
 
 
 def _path_of_one_length(model: str) -> str:
@@ -86,7 +84,8 @@ def _fill_profile(profile: Any, network: Any, ranges: dict[str, InputRange]) -> 
         if tensor.is_shape_tensor:
             problems.append(f"input {tensor.name!r} holds a shape; its value must be fixed")
         elif chosen is not None and -1 in tuple(tensor.shape):
-            profile.set_shape(tensor.name, chosen.min, chosen.opt, chosen.max)
+            low, opt, high = map(tuple, (chosen.min, chosen.opt, chosen.max))
+            profile.set_shape(tensor.name, low, opt, high)
     return problems
 
 

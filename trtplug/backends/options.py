@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +85,16 @@ def _as_text(value: object) -> str:
     return "default" if value is None else str(value)
 
 
-def options_from(raw: Mapping[str, Any]) -> BuildOptions:
-    """The inverse of `dataclasses.asdict`, after a way through JSON."""
-    trt: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw["trt"].items()}
-    trt["plugin_libraries"] = tuple(PluginLibrary(**p) for p in trt["plugin_libraries"])
-    return BuildOptions(**{**raw, "trt": TrtOptions(**trt)})
+def trt_options_from(given: Any) -> TrtOptions:  # noqa: ANN401 - whatever has these fields
+    """Options as a child gets them: the fields by name, lists where they have tuples."""
+    values = {f.name: getattr(given, f.name) for f in fields(TrtOptions)}
+    plain: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
+    }
+    plain["plugin_libraries"] = tuple(
+        PluginLibrary(path=p.path, sha256=p.sha256) for p in given.plugin_libraries
+    )
+    return TrtOptions(**plain)
 
 
 _FLAGS = {

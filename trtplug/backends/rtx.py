@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
 from trtplug.backends import rtx_build
 from trtplug.backends.backend import Capabilities
 from trtplug.backends.options import option_flag
+from trtplug.distribution import installed_version
 from trtplug.errors import OptionUnsupportedError
 from trtplug.target import Sm
 
@@ -28,7 +28,7 @@ class RtxBackend:
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of the library inside it."""
-        return next((d.version for p in _PACKAGES for d in distributions(name=p)), None)
+        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
 
     def capabilities(self) -> Capabilities:
         """All SMs that RTX knows, where it is installed."""

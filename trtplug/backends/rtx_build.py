@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtplug.backends.backend import BuildRequest, EarlyParse
 from trtplug.backends.child import run_alone
 from trtplug.backends.child_loop import Built, serve
 from trtplug.backends.network import (
@@ -18,6 +17,7 @@ from trtplug.backends.network import (
 from trtplug.backends.rtx_log import RtxLog
 
 if TYPE_CHECKING:
+    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
 
 
@@ -40,14 +40,13 @@ class RtxAdapter:
         """Starts the log."""
         return RtxLog(trt, folder, verbose=verbose)
 
-    def parse(self, trt: Any, log: Any, request: BuildRequest | EarlyParse) -> Network:
+    def parse(self, trt: Any, log: Any, request: BuildRequest) -> Network:
         """Parses the model, or a mended copy of it, into a network."""
         builder = trt.Builder(log.logger)
         builder.max_threads = 1  # several threads make the order of kernels, and so the bytes, vary
         network = builder.create_network(0)
         parser = trt.OnnxParser(network, log.logger)
-        data = request.data if isinstance(request, BuildRequest) else None
-        return parse_model(builder, network, parser, log, request.model, data)
+        return parse_model(builder, network, parser, log, request)
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit
@@ -63,7 +62,7 @@ class RtxAdapter:
             return problems
         plan = builder.build_serialized_network(network, config)
         del monitor
-        return parsed.log.messages("E") if plan is None else Built(memoryview(plan), {})
+        return parsed.log.messages("E") if plan is None else Built(memoryview(plan))
 
     def finish(self, request: BuildRequest, log: Any, emit: Emit) -> dict[str, object]:  # noqa: ARG002
         """Keeps the layer listing: the inspector would need a GPU."""

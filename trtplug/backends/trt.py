@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Capabilities
+from trtplug.distribution import installed_version
 
 if TYPE_CHECKING:
     from trtplug.backends.options import BuildOptions
@@ -26,7 +26,7 @@ class TrtBackend:
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of its bindings."""
-        return next((d.version for p in _PACKAGES for d in distributions(name=p)), None)
+        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
 
     def capabilities(self) -> Capabilities:
         """The SM of the first GPU, where all that it needs is here."""

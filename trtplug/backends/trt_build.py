@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtplug.backends.backend import BuildRequest, EarlyParse
 from trtplug.backends.build_log import BuildLog
 from trtplug.backends.child_loop import Built, serve
 from trtplug.backends.network import (
@@ -19,10 +18,12 @@ from trtplug.backends.network import (
     parse_model,
     set_common_options,
 )
+from trtplug.backends.options import trt_options_from
 from trtplug.backends.trial import TrialRequest, run_trial
 from trtplug.backends.trt_config import load_plugins, set_parser_flags, set_trt_options
 
 if TYPE_CHECKING:
+    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
 
 CACHE_FILE = "timing.cache"
@@ -46,10 +47,9 @@ class TrtAdapter:
         """Starts the log."""
         return BuildLog(trt, folder, verbose=True)
 
-    def parse(self, trt: Any, log: BuildLog, request: BuildRequest | EarlyParse) -> Network:
+    def parse(self, trt: Any, log: BuildLog, request: BuildRequest) -> Network:
         """Parses the model, or a mended copy of it, into a network."""
-        assert isinstance(request, BuildRequest)  # needs options, so it is never parsed early
-        options = request.options.trt
+        options = trt_options_from(request.options.trt)
         logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")
         builder = trt.Builder(logger)
@@ -57,9 +57,11 @@ class TrtAdapter:
         parser = trt.OnnxParser(network, logger)
         problems = load_plugins(builder.get_plugin_registry(), options)
         if problems:
-            return Network(request.model, log, builder, network, parser, problems)
+            refused = Network(log, builder, network, parser)
+            refused.refusals += problems
+            return refused
         set_parser_flags(trt, parser, options)
-        return parse_model(builder, network, parser, log, request.model, request.data)
+        return parse_model(builder, network, parser, log, request)
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit
@@ -69,7 +71,7 @@ class TrtAdapter:
         config = builder.create_builder_config()
         config.progress_monitor = monitor = make_monitor(trt, parsed.log, emit)
         set_common_options(trt, config, request.options)
-        problems = set_trt_options(trt, config, request.options.trt)
+        problems = set_trt_options(trt, config, trt_options_from(request.options.trt))
         problems += add_profiles(builder, network, config, request)
         # The cache must outlive the build.
         cache, refusal = _attach_cache(config, request.timing_cache)
@@ -80,7 +82,7 @@ class TrtAdapter:
         if plan is None:
             return parsed.log.messages("E")
         (Path(request.folder) / CACHE_FILE).write_bytes(memoryview(cache.serialize()))
-        return Built(memoryview(plan), {})
+        return Built(memoryview(plan))
 
     def finish(self, request: BuildRequest, log: BuildLog, emit: Emit) -> dict[str, object]:  # noqa: ARG002
         """Loads the engine in a process of its own, inspects it, and runs it once."""

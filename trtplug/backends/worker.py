@@ -22,7 +22,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from trtplug.backends.backend import (
     ENDS,
     BuildRequest,
-    EarlyParse,
     Event,
     Outcome,
     OutcomeStatus,
@@ -67,8 +66,6 @@ class Limits:
 @dataclass(slots=True, eq=False)
 class _Child:
     process: subprocess.Popen[bytes]
-    early: EarlyParse | None
-    """What it was told to parse ahead of its request."""
     stderr: IO[bytes]
     """What it says before its log is open."""
     request: BuildRequest | None = None
@@ -96,7 +93,6 @@ class Children:
         self._passed_on = (*_PASSED_ON, *passed_on)
         self._jobs = jobs
         self._limits = limits
-        self._early: list[EarlyParse] = []
         self._waiting: list[BuildRequest] = []
         self._idle: list[_Child] = []
         self._busy: list[_Child] = []
@@ -118,14 +114,8 @@ class Children:
             child.process.stdout.close()
             child.stderr.close()
 
-    def warm(self, count: int, early: Iterable[EarlyParse] = ()) -> None:
-        """Starts children ahead of their requests, so that the library loads meanwhile.
-
-        Args:
-            count: of builds to come.
-            early: what they may parse already, in the order of the requests to come.
-        """
-        self._early += early
+    def warm(self, count: int) -> None:
+        """Starts children ahead of their `count` requests, so that the library loads meanwhile."""
         for _ in range(min(count, self._jobs)):
             self._idle.append(self._start())
 
@@ -133,6 +123,17 @@ class Children:
         """Starts as many of the builds as may run at once; the others wait."""
         self._waiting += requests
         self._fill()
+
+    def withdraw(self) -> None:
+        """Ends all builds, those that wait too; what was in their folders is taken away."""
+        requests = [*map(_request, self._busy), *self._waiting]
+        for child in self._busy:
+            _kill(child)
+        self._ended += self._busy
+        self._busy, self._waiting = [], []
+        for request in requests:
+            for file in Path(request.folder).iterdir():
+                file.unlink()
 
     def outcomes(self, on_event: Callable[[str, Event], None]) -> Iterator[Outcome]:
         """Outcomes in the order in which builds end; `on_event` hears of progress, by target."""
@@ -177,19 +178,10 @@ class Children:
                 cwd="/",
                 start_new_session=True,
             )
-        early = self._early.pop(0) if self._early else None
-        child = _Child(process=process, early=early, stderr=stderr)
-        if early is not None:
-            _tell(child, early.to_json())
-        return child
+        return _Child(process=process, stderr=stderr)
 
     def _give(self, request: BuildRequest) -> None:
-        child = next((c for c in self._idle if c.early and c.early.folder == request.folder), None)
-        child = child or next((c for c in self._idle if c.early is None), None)
-        if child is None:
-            child = self._start()
-        else:
-            self._idle.remove(child)
+        child = self._idle.pop(0) if self._idle else self._start()
         taken = {c.request.cpu for c in self._busy if c.request is not None}
         cpus = sorted(os.sched_getaffinity(0), reverse=True)
         cpu = next((c for c in cpus if c not in taken), cpus[0])

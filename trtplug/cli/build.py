@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from trtplug.cli import build_options as trt
-from trtplug.cli.options import Format, parse_bytes
+from trtplug.cli.build_options import read_trt_options, trt_options
+from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
 from trtplug.errors import BUILD_FAILED, DONE, UsageError
 
 if TYPE_CHECKING:
@@ -19,105 +19,72 @@ if TYPE_CHECKING:
     from trtplug.tensor import ShapeRange
 
 
+@click.command()
+@click.argument("model", type=path, required=False)
+@click.option(
+    "--target",
+    multiple=True,
+    help="GPU profile (rtx4090), SM (sm_89), local or all; repeatable.",
+)
+@click.option(
+    "--shape", multiple=True, help="NAME=MIN[:OPT:MAX], shapes as 1x3x640x640; repeatable."
+)
+@click.option(
+    "--profile",
+    multiple=True,
+    help="One more optimization profile: NAME=MIN[:OPT:MAX], with ; between inputs; repeatable.",
+)
+@click.option("--out", type=path, help="Folder of the bundle.  [default: out]")
+@click.option("--precision", help="keep, fp16 or bf16: type to compute in.  [default: keep]")
+@click.option("--io-precision", help="keep or match: type of inputs and outputs.  [default: keep]")
+@click.option(
+    "--keep-fp32",
+    multiple=True,
+    help="Nodes to leave in float32, as a glob of their names; repeatable.",
+)
+@click.option("--backend", help="auto, trt, rtx or null.  [default: auto]")
+@click.option("--config", type=path, help="trtplug.toml with a [build] table; options win over it.")
+@click.option("--tf32/--no-tf32", default=None, help="TF32 for FP32 layers.  [default: on]")
+@click.option(
+    "--optimization-level", type=click.IntRange(0, 5), help="Effort of the builder, 0 to 5."
+)
+@click.option("--workspace", help="Limit on the engine's scratch memory, such as 1GiB.")
+@click.option(
+    "--weight-streaming", is_flag=True, default=None, help="Let weights stay in host memory."
+)
+@trt_options
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    help="Build each engine so often and compare the builds.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), help="Builds at once.  [default: one a processor]"
+)
+@click.option(
+    "--timeout",
+    type=NumberRange(0.1, 1e9),
+    help="Time limit on each build, in seconds.",
+)
+@click.option("--memory-limit", help="Limit on each builder's memory, such as 8GiB.")
+@click.option("--force", is_flag=True, help="Build even where the store has the engine.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and build nothing.")
+@format_option
 def build(
-    model: Annotated[Path | None, typer.Argument(help="The ONNX model.")] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(help="GPU profile (rtx4090), SM (sm_89), local or all; repeatable."),
-    ] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=MIN[:OPT:MAX], shapes as 1x3x640x640; repeatable."),
-    ] = None,
-    profile: trt.Profile = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the bundle.  [default: out]")] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="keep, fp16 or bf16: type to compute in.  [default: keep]"),
-    ] = None,
-    io_precision: Annotated[
-        str | None,
-        typer.Option(help="keep or match: type of inputs and outputs.  [default: keep]"),
-    ] = None,
-    keep_fp32: Annotated[
-        list[str] | None,
-        typer.Option(help="Nodes to leave in float32, as a glob of their names; repeatable."),
-    ] = None,
-    backend: Annotated[
-        str | None, typer.Option(help="auto, trt, rtx or null.  [default: auto]")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="trtplug.toml with a [build] table; options win over it.")
-    ] = None,
-    tf32: Annotated[
-        bool | None, typer.Option("--tf32/--no-tf32", help="TF32 for FP32 layers.  [default: on]")
-    ] = None,
-    optimization_level: Annotated[
-        int | None, typer.Option(min=0, max=5, help="Effort of the builder, 0 to 5.")
-    ] = None,
-    workspace: Annotated[
-        str | None, typer.Option(help="Limit on the engine's scratch memory, such as 1GiB.")
-    ] = None,
-    weight_streaming: Annotated[
-        bool | None, typer.Option("--weight-streaming", help="Let weights stay in host memory.")
-    ] = None,
-    avg_timing: trt.AvgTiming = None,
-    max_tactics: trt.MaxTactics = None,
-    tiling: trt.Tiling = None,
-    l2_limit: trt.L2Limit = None,
-    aux_streams: trt.AuxStreams = None,
-    tactic_shared_memory: trt.TacticSharedMemory = None,
-    sparsity: trt.Sparsity = None,
-    version_compatible: trt.VersionCompatible = None,
-    exclude_lean_runtime: trt.ExcludeLeanRuntime = None,
-    hardware_compatibility: trt.HardwareCompatibility = None,
-    strip: trt.Strip = None,
-    refit: trt.Refit = None,
-    tactic_source: trt.TacticSource = None,
-    preview: trt.Preview = None,
-    parser_flag: trt.ParserFlag = None,
-    builder_flag: trt.BuilderFlag = None,
-    build_route: trt.BuildRoute = None,
-    plugin_library: trt.PluginLibraries = None,
-    trial_run: trt.TrialRun = None,
-    wait: trt.Wait = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(min=1, max=1000, help="Build each engine so often and compare the builds."),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, max=1024, help="Builds at once.  [default: one a processor]"),
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.1, max=1e9, help="Time limit on each build, in seconds.")
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="Limit on each builder's memory, such as 8GiB.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Build even where the store has the engine.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and build nothing.")
-    ] = False,
-    format: Annotated[Format, typer.Option(help="Form of the result on stdout.")] = Format.TEXT,
+    config: Path | None, force: bool, dry_run: bool, format: Format, **options: object
 ) -> int:
-    """Build one engine per target, with a report of its layers and kernels."""
-    options = {
-        k: v for k, v in locals().items() if k not in ("config", "force", "dry_run", "format")
-    }
+    """Build one engine per target, with a report of its layers."""
     command = _command(_merged(options, config), force)
     if dry_run or command.backend == "null":
         return _show_plan(command, format)
     return _build(command, format)
 
 
-def _merged(options: dict[str, Any], config: Path | None) -> dict[str, Any]:
+def _merged(options: dict[str, object], config: Path | None) -> dict[str, Any]:
     """Options over the file; what neither gives is left out."""
     from trtplug.cli.config import read_config
 
-    given = {k: v for k, v in options.items() if v is not None}
+    given = {k: v for k, v in options.items() if v not in (None, ())}
     return {**(read_config(config) if config is not None else {}), **given}
 
 
@@ -146,7 +113,7 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
             optimization_level=options.get("optimization_level"),
             workspace_bytes=sizes.get("workspace"),
             weight_streaming=options.get("weight_streaming", False),
-            trt=trt.trt_options(options),
+            trt=read_trt_options(options),
         ),
         more_profiles=tuple(_profile(text) for text in options.get("profile", ())),
         wait=options.get("wait", True),
@@ -185,8 +152,14 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.settings import read_settings
 
     plan = plan_build(command, read_settings()).plan
-    read_source(command.model, plan.model_sha256, command.shapes, command.precision)
-    typer.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
+    read_source(
+        command.model,
+        plan.model_sha256,
+        command.shapes,
+        command.precision,
+        command.more_profiles,
+    )
+    click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE
 
 

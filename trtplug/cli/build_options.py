@@ -1,113 +1,78 @@
-"""Options of `trtplug build` that only enterprise TensorRT has, as typer takes them."""
+"""Options of `trtplug build` that only enterprise TensorRT has."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from trtplug.cli.options import parse_bytes
+from trtplug.cli.options import parse_bytes, path
 from trtplug.errors import FileUnreadableError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trtplug.backends.options import PluginLibrary, TrtOptions
 
-Profile = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="One more optimization profile: NAME=MIN[:OPT:MAX], with ; between inputs; repeatable."
-    ),
-]
-AvgTiming = Annotated[
-    int | None,
-    typer.Option(min=1, max=64, help="[trt] How often each tactic is timed."),
-]
-MaxTactics = Annotated[
-    int | None,
-    typer.Option(min=1, max=10000, help="[trt] Most tactics timed for a layer."),
-]
-Tiling = Annotated[str | None, typer.Option(help="[trt] none, fast, moderate or full.")]
-L2Limit = Annotated[
-    str | None,
-    typer.Option(help="[trt] What tiling may take of the L2 cache."),
-]
-AuxStreams = Annotated[
-    int | None,
-    typer.Option(min=0, max=64, help="[trt] Most streams beside the main one."),
-]
-TacticSharedMemory = Annotated[
-    str | None,
-    typer.Option(help="[trt] Limit on a tactic's shared memory, such as 48KiB."),
-]
-Sparsity = Annotated[
-    bool | None,
-    typer.Option("--sparsity", help="[trt] Use sparse kernels for 2:4 weights."),
-]
-VersionCompatible = Annotated[
-    bool | None,
-    typer.Option("--version-compatible", help="[trt] Loads in later versions too."),
-]
-ExcludeLeanRuntime = Annotated[
-    bool | None,
-    typer.Option(
-        "--exclude-lean-runtime",
-        help="[trt] Leave the lean runtime out of a version-compatible engine.",
-    ),
-]
-HardwareCompatibility = Annotated[
-    str | None,
-    typer.Option(help="[trt] none, ampere_plus or same_compute_capability."),
-]
-Strip = Annotated[
-    bool | None,
-    typer.Option("--strip", help="[trt] Leave refittable weights out."),
-]
-Refit = Annotated[
-    str | None,
-    typer.Option(help="[trt] all or identical: which weights may be set later."),
-]
-TacticSource = Annotated[
-    list[str] | None,
-    typer.Option(help="[trt] +NAME or -NAME, such as -JIT_CONVOLUTIONS."),
-]
-Preview = Annotated[
-    list[str] | None,
-    typer.Option(help="[trt] Preview feature, +NAME or -NAME; repeatable."),
-]
-ParserFlag = Annotated[
-    list[str] | None,
-    typer.Option(help="[trt] ONNX parser flag, +NAME or -NAME; repeatable."),
-]
-BuilderFlag = Annotated[
-    list[str] | None,
-    typer.Option(help="[trt] Builder flag, such as STRICT_NANS; repeatable."),
-]
-BuildRoute = Annotated[
-    str | None,
-    typer.Option(help="[trt] Compiler's route, such as '-a=on -b=2'."),
-]
-PluginLibraries = Annotated[
-    list[Path] | None,
-    typer.Option(help="[trt] Shared library with plugins; repeatable."),
-]
-TrialRun = Annotated[
-    bool | None,
-    typer.Option(
-        "--trial-run/--no-trial-run",
-        help="[trt] Load and run the finished engine once.  [default: on]",
-    ),
-]
-Wait = Annotated[
-    bool | None,
-    typer.Option(
-        "--wait/--no-wait",
-        help="[trt] Wait while another build holds the GPU.  [default: on]",
-    ),
-]
+_NUMBERS = (
+    ("--avg-timing", 1, 64, "How often each tactic is timed."),
+    ("--max-tactics", 1, 10000, "Most tactics timed for a layer."),
+    ("--aux-streams", 0, 64, "Most streams beside the main one."),
+)
+_FLAGS = (
+    ("--sparsity", "Use sparse kernels for weights with 2:4 zeros."),
+    ("--version-compatible", "An engine that loads in later versions too."),
+    ("--exclude-lean-runtime", "Leave the lean runtime out of a version-compatible engine."),
+    ("--strip", "Leave refittable weights out."),
+)
+_WORDS = (
+    ("--tiling", "none, fast, moderate or full."),
+    ("--l2-limit", "What tiling may take of the L2 cache, such as 1MiB."),
+    ("--tactic-shared-memory", "Limit on a tactic's shared memory, such as 48KiB."),
+    ("--hardware-compatibility", "none, ampere_plus or same_compute_capability."),
+    ("--refit", "all or identical: which weights may be set later."),
+    ("--build-route", "The compiler's route, such as '-a=on -b=2'."),
+)
+_LISTS = (
+    ("--tactic-source", "+NAME or -NAME, such as -JIT_CONVOLUTIONS; repeatable."),
+    ("--preview", "Preview feature, +NAME or -NAME; repeatable."),
+    ("--parser-flag", "ONNX parser flag, +NAME or -NAME; repeatable."),
+    ("--builder-flag", "Builder flag, such as STRICT_NANS; repeatable."),
+)
+_SWITCHES = (
+    ("--trial-run/--no-trial-run", "Load and run the finished engine once.  [default: on]"),
+    ("--wait/--no-wait", "Wait while another build holds the GPU.  [default: on]"),
+)
 
 
-def trt_options(options: dict[str, Any]) -> TrtOptions:
+def trt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that gives a command all of them; none has a default."""
+    for option in reversed(tuple(_decorators())):
+        command = option(command)
+    return command
+
+
+def _decorators() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    def text(words: str) -> str:
+        return f"[trt] {words}"
+
+    return [
+        *(click.option(n, type=click.IntRange(a, b), help=text(h)) for n, a, b, h in _NUMBERS),
+        *(click.option(n, is_flag=True, default=None, help=text(h)) for n, h in _FLAGS),
+        *(click.option(n, help=text(h)) for n, h in _WORDS),
+        *(click.option(n, multiple=True, help=text(h)) for n, h in _LISTS),
+        click.option(
+            "--plugin-library",
+            type=path,
+            multiple=True,
+            help=text("Shared library with plugins; repeatable."),
+        ),
+        *(click.option(n, default=None, help=text(h)) for n, h in _SWITCHES),
+    ]
+
+
+def read_trt_options(options: dict[str, Any]) -> TrtOptions:
     """From options by name, as given on the command line or in trtplug.toml.
 
     Raises:

@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
-from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
 import trtplug
@@ -14,6 +13,7 @@ from trtplug.backends.child import aslr_can_be_turned_off
 from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
 from trtplug.backends.find import BACKENDS
 from trtplug.backends.gpu import find_gpus
+from trtplug.distribution import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def diagnose(settings: Settings) -> Diagnosis:
         platform=f"{sys.platform} {platform.machine()}",
         processors=len(os.sched_getaffinity(0)),
         packages=tuple(
-            Package(name=name, version=_version(name), needed_for=what, how_to_get=how)
+            Package(name=name, version=installed_version(name), needed_for=what, how_to_get=how)
             for name, what, how in _PACKAGES
         ),
         gpus=tuple(f"{g.name} ({g.sm})" for g in search.gpus),
@@ -162,10 +162,6 @@ def _layer_words(layer: str | None) -> str:
     if layer.startswith("pycuda"):
         return layer
     return f"{layer}  (pycuda is taken first where it is installed: pip install pycuda)"
-
-
-def _version(name: str) -> str | None:
-    return next((d.version for d in distributions(name=name)), None)
 
 
 def _writable(folder: Path) -> bool:

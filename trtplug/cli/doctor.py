@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option
 from trtplug.errors import DONE
 
 
-def doctor(
-    format: Annotated[Format, typer.Option(help="Form of the result.")] = Format.TEXT,
-) -> int:
+@click.command()
+@format_option
+def doctor(format: Format) -> int:
     """Say what this machine can do, and how to get the rest."""
     from trtplug.cli.diagnosis import diagnose, diagnosis_rows
     from trtplug.cli.table import render_rows
@@ -21,7 +19,7 @@ def doctor(
 
     diagnosis = diagnose(read_settings())
     if format is Format.JSON:
-        typer.echo(to_json(diagnosis), nl=False)
+        click.echo(to_json(diagnosis), nl=False)
     else:
-        typer.echo(render_rows(diagnosis_rows(diagnosis), format), nl=False)
+        click.echo(render_rows(diagnosis_rows(diagnosis), format), nl=False)
     return DONE

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option, path
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtplug.engine.contents import BundleCheck
 
 
-def inspect(
-    file: Annotated[
-        Path, typer.Argument(help="An ONNX model, a bundle, a report, a lock or an engine.")
-    ],
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=SIZES: sizes at which a model's operations are counted."),
-    ] = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare every file of a bundle with its manifest.")
-    ] = False,
-    format: Annotated[Format, typer.Option(help="Form of the result.")] = Format.TEXT,
-) -> int:
-    """Say what a file holds."""
+@click.command()
+@click.argument("file", type=path)
+@click.option(
+    "--shape",
+    multiple=True,
+    help="NAME=SIZES: sizes at which a model's operations are counted.",
+)
+@click.option("--verify", is_flag=True, help="Compare every file of a bundle with its manifest.")
+@format_option
+def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) -> int:
+    """Say what a model, bundle, report, lock or engine holds."""
     if verify:
         return _verify(file, format)
     from trtplug.cli.inspection import inspect_file
 
-    typer.echo(inspect_file(file, tuple(shape or ()), format), nl=False)
+    click.echo(inspect_file(file, shape, format), nl=False)
     return DONE
 
 
-def verify_bundle(
-    folder: Annotated[Path, typer.Argument(help="The bundle.")],
-    format: Annotated[Format, typer.Option(help="Form of the result.")] = Format.TEXT,
-) -> int:
-    """Compare every file of a bundle with its manifest; status 1 where one differs."""
+@click.command()
+@click.argument("folder", type=path)
+@format_option
+def verify_bundle(folder: Path, format: Format) -> int:
+    """Compare a bundle with its manifest.
+
+    The status is 1 where a file differs.
+    """
     return _verify(folder, format)
 
 
@@ -50,7 +51,7 @@ def _verify(folder: Path, format: Format) -> int:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "give the folder that `trtplug build` made")
     result = check(folder)
-    typer.echo(_verdict(folder, result, format), nl=False)
+    click.echo(_verdict(folder, result, format), nl=False)
     return GATE_FAILED if result.problems else DONE
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,4 +45,4 @@ class _Lines:
             line = f"[{now - self._begun:6.1f} s] kernels {self._what}: {self._done}/{self._total}"
             # Progress that nobody reads any more is no reason to stop.
             with contextlib.suppress(OSError):
-                typer.echo(line, err=True)
+                click.echo(line, err=True)

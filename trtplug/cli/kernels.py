@@ -3,87 +3,89 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option, model_argument
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from trtplug.candidates.compile import ExcludedEntry, Place, Task
     from trtplug.candidates.problems import Asked, Unsized
     from trtplug.model.load import Model
     from trtplug.store import Store
 
-app = typer.Typer(
-    name="kernels",
-    help="The CBR kernels: their tactics, their resources for each SM, and an emulator's verdict.",
-    rich_markup_mode=None,
-    add_completion=False,
+_TARGET = click.option(
+    "--target",
+    multiple=True,
+    help="A profile (rtx4090), an SM (sm_89), local or all; repeatable.",
+)
+_SHAPE = click.option(
+    "--shape", multiple=True, help="NAME=MIN[:OPT:MAX], such as x=1x3x640x640; repeatable."
+)
+_PRECISION = click.option(
+    "--precision",
+    default="keep",
+    show_default=True,
+    help="keep, fp16 or bf16: the type that kernels compute in, whatever the model's.",
+)
+_SHARED_KIB = click.option(
+    "--shared-kib",
+    type=int,
+    default=47,
+    show_default=True,
+    help="Shared memory that a block may take, in KiB (to 48).",
+)
+_SITE = click.option(
+    "--site", multiple=True, help="Only these sites, by their convolution; repeatable."
+)
+_TACTIC = click.option(
+    "--tactic", multiple=True, help="Only these tactics, such as igemm_64x64x64_s2; repeatable."
+)
+_JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    help="Kernels compiled at once.  [default: the processors here]",
 )
 
-_Targets = Annotated[
-    list[str] | None,
-    typer.Option("--target", help="A profile (rtx4090), an SM (sm_89), local or all; repeatable."),
-]
-_Shapes = Annotated[
-    list[str] | None,
-    typer.Option("--shape", help="NAME=MIN[:OPT:MAX], such as x=1x3x640x640; repeatable."),
-]
-_Precision = Annotated[
-    str,
-    typer.Option(
-        help="keep, fp16 or bf16: the type that kernels compute in, whatever the model's."
-    ),
-]
-_SharedKib = Annotated[
-    int, typer.Option("--shared-kib", help="Shared memory that a block may take, in KiB (to 48).")
-]
-_Jobs = Annotated[
-    int | None, typer.Option(help="Kernels compiled at once.  [default: the processors here]")
-]
-_Form = Annotated[Format, typer.Option("--format", help="Form of the result on stdout.")]
-_Only = Annotated[
-    list[str] | None,
-    typer.Option("--tactic", help="Only these tactics, such as igemm_64x64x64_s2; repeatable."),
-]
-_Sites = Annotated[
-    list[str] | None,
-    typer.Option("--site", help="Only these sites, by their convolution; repeatable."),
-]
+
+def _of_a_model(command: Callable[..., int]) -> Callable[..., int]:
+    """The options that say which kernels of which model are meant."""
+    for option in (_TACTIC, _SITE, _SHARED_KIB, _PRECISION, _SHAPE, _TARGET, model_argument):
+        command = option(command)
+    return command
 
 
-@app.command("list")
-def list_tactics(form: _Form = Format.TEXT) -> int:
+@click.group()
+def kernels() -> None:
+    """Show the CBR kernels: tactics, resources, a verdict."""
+
+
+@kernels.command("list")
+@format_option
+def list_tactics(format: Format) -> int:
     """List the tactics: where each exists, in which types, with how much shared memory."""
     from trtplug.cli.kernel_tables import render_tactics
 
-    typer.echo(render_tactics(form), nl=False)
+    click.echo(render_tactics(format), nl=False)
     return DONE
 
 
-@app.command("compile")
-def compile_model(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    target: _Targets = None,
-    shape: _Shapes = None,
-    precision: _Precision = "keep",
-    shared_kib: _SharedKib = 47,
-    site: _Sites = None,
-    tactic: _Only = None,
-    jobs: _Jobs = None,
-    form: _Form = Format.TEXT,
-) -> int:
+@kernels.command("compile")
+@_of_a_model
+@_JOBS
+@format_option
+def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # noqa: ANN401 - the values of _of_a_model
     """Compile every legal tactic of a model's sites; show resources and predicted times."""
     from trtplug.candidates.compile import compile_tasks, count_task_loops, make_document
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_kernels
 
-    job = _Job(model, target, shape, precision, shared_kib, site, tactic)
+    job = _Job(**wanted)
     with counting("compiled", len(job.tasks)) as step:
         outcomes = compile_tasks(job.tasks, _store(), _jobs(jobs), lambda _: step())
     loops = count_task_loops(outcomes, _store(), _jobs(jobs))
@@ -95,35 +97,32 @@ def compile_model(
         outcomes,
         loops,
         job.excluded,
-        shared_kib * 1024,
+        wanted["shared_kib"] * 1024,
     )
-    typer.echo(render_kernels(document, form), nl=False)
+    click.echo(render_kernels(document, format), nl=False)
     return DONE if all(k.status == "ok" for k in document.kernels) else BUILD_FAILED
 
 
-@app.command("check")
-def check_model(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    target: _Targets = None,
-    shape: _Shapes = None,
-    precision: _Precision = "keep",
-    shared_kib: _SharedKib = 47,
-    site: _Sites = None,
-    tactic: _Only = None,
-    jobs: _Jobs = None,
-    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
-    blocks: Annotated[
-        int, typer.Option(min=2, help="Blocks run of each kernel, where its grid has more.")
-    ] = 8,
-    form: _Form = Format.TEXT,
-) -> int:
+@kernels.command("check")
+@_of_a_model
+@_JOBS
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(2),
+    default=8,
+    show_default=True,
+    help="Blocks run of each kernel, where its grid has more.",
+)
+@format_option
+def check_model(jobs: int | None, seed: int, blocks: int, format: Format, **wanted: Any) -> int:  # noqa: ANN401 - the values of _of_a_model
     """Run the kernels in the emulator: numbers against the reference, races, bounds, conflicts."""
     from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks
     from trtplug.candidates.compile import compile_tasks
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_checks
 
-    job = _Job(model, target, shape, precision, shared_kib, site, tactic)
+    job = _Job(**wanted)
     with counting("compiled", len(job.tasks)) as step:
         outcomes = compile_tasks(job.tasks, _store(), _jobs(jobs), lambda _: step())
     with counting("checked", len(job.tasks)) as step:
@@ -137,7 +136,7 @@ def check_model(
         seed=seed,
         checks=checks,
     )
-    typer.echo(render_checks(document, form), nl=False)
+    click.echo(render_checks(document, format), nl=False)
     return DONE if all(c.status == "passed" for c in checks) else GATE_FAILED
 
 
@@ -152,13 +151,14 @@ class _Job:
 
     def __init__(
         self,
-        path: Path,
-        targets: Sequence[str] | None,
-        shapes: Sequence[str] | None,
+        *,
+        model: Path,
+        target: Sequence[str],
+        shape: Sequence[str],
         precision: str,
         shared_kib: int,
-        sites: Sequence[str] | None,
-        tactics: Sequence[str] | None,
+        site: Sequence[str],
+        tactic: Sequence[str],
     ) -> None:
         from trtplug.candidates.compile import list_tasks
         from trtplug.candidates.problems import PRECISIONS, read_problems
@@ -168,13 +168,13 @@ class _Job:
             raise UsageError(f"unknown precision {precision!r}", f"one of {', '.join(PRECISIONS)}")
         if not 1 <= shared_kib <= 48:
             raise UsageError(f"--shared-kib {shared_kib} is not between 1 and 48")
-        _check_tactics(tactics or ())
-        places = _places(targets or ())
-        given = tuple(parse_shape_range(s) for s in shapes or ())
-        self.model, asked, self.unsized = read_problems(path, given, precision)
-        self.asked = _chosen(asked, sites or ())
+        _check_tactics(tactic)
+        places = _places(target)
+        given = tuple(parse_shape_range(s) for s in shape)
+        self.model, asked, self.unsized = read_problems(model, given, precision)
+        self.asked = _chosen(asked, site)
         tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
-        self.tasks = tuple(t for t in tasks if not tactics or t.candidate.tactic.name in tactics)
+        self.tasks = tuple(t for t in tasks if not tactic or t.candidate.tactic.name in tactic)
 
 
 def _check_tactics(names: Sequence[str]) -> None:

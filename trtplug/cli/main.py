@@ -5,51 +5,51 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import importlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+import click
 
 import trtplug
 from trtplug import errors
-from trtplug.cli.build import build
-from trtplug.cli.doctor import doctor
-from trtplug.cli.inspect import inspect, verify_bundle
-from trtplug.cli.kernels import app as kernels
-from trtplug.cli.rewrite import rewrite
-from trtplug.cli.sites import sites
-from trtplug.cli.targets import targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-app = typer.Typer(
-    name="trtplug",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+_COMMANDS = {
+    "build": "build",
+    "inspect": "inspect",
+    "sites": "sites",
+    "rewrite": "rewrite",
+    "verify-bundle": "inspect",
+    "targets": "targets",
+    "doctor": "doctor",
+    "kernels": "kernels",
+}
+"""Name of a command -> the module of `trtplug.cli` that it is in; no other module is loaded."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"trtplug.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+
+@click.command(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (build, inspect, sites, rewrite, verify_bundle, targets, doctor):
-    app.command()(_command)
-app.add_typer(kernels)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"trtplug {trtplug.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def trtplug_command(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
+@click.version_option(trtplug.__version__, message="%(prog)s %(version)s")
+def app() -> None:
     """One ONNX model in; one tuned, checked TensorRT engine per GPU out, with a report."""
 
 
@@ -65,13 +65,19 @@ def run() -> NoReturn:
         # `nohup` has it ignored, and that stays.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _terminate)
-    sys.exit(main(sys.argv[1:]))
+    # Not sys.exit: taking apart all that is loaded takes longer than printing a report, and all
+    # files are closed by now.
+    os._exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line; everything that goes wrong becomes words on stderr and a status."""
     try:
-        return main_inner(arguments)
+        status = main_inner(arguments)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # closed by who called us
+                stream.flush()
+        return status
     except errors.TrtplugError as error:
         _say(f"error[{error.code}]: {error.message}", error.hint)
         return error.exit_status
@@ -97,14 +103,12 @@ def main_inner(arguments: Sequence[str]) -> int:
     try:
         # Without a command there is nothing to do but to say what there is.
         status = app(args=list(arguments) or ["--help"], prog_name="trtplug", standalone_mode=False)
-    except typer.Exit as leave:
-        return leave.exit_code
     except SystemExit as leave:
-        # How typer takes a closed pipe. A status of 1 would say that a gate failed.
+        # How click takes a closed pipe. A status of 1 would say that a gate failed.
         raise BrokenPipeError from leave
-    except typer.Abort as error:
+    except click.Abort as error:
         raise KeyboardInterrupt from error
-    except typer.TyperException as error:
+    except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trtplug"
         message = error.format_message()
@@ -114,8 +118,6 @@ def main_inner(arguments: Sequence[str]) -> int:
 
             advice = advice_in(message) or advice
         raise errors.UsageError(message, advice) from error
-    if status == errors.INTERRUPTED:  # typer's way to take Ctrl-C; no command returns it
-        raise KeyboardInterrupt
     return status if isinstance(status, int) else errors.DONE
 
 
@@ -126,9 +128,9 @@ def _terminate(*_: object) -> None:
 def _say(message: str, hint: str) -> None:
     # Where stderr is gone too, the exit status has to do.
     with contextlib.suppress(OSError):
-        typer.echo(message, err=True)
+        click.echo(message, err=True)
         if hint:
-            typer.echo(f"hint: {hint}", err=True)
+            click.echo(f"hint: {hint}", err=True)
 
 
 def _system_said(error: OSError) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum
+from pathlib import Path
+
+import click
 
 from trtplug.errors import UsageError
 
@@ -19,6 +23,45 @@ class Format(str, Enum):
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
+
+
+def path(text: str) -> Path:
+    """A file or a folder, as the type of an argument; whether it is there is asked later.
+
+    Raises:
+        UsageError: no system takes it.
+    """
+    if "\0" in text:
+        raise UsageError(f"the path {text!r} holds a null byte", "leave it out")
+    return Path(text)
+
+
+class NumberRange(click.FloatRange):
+    """As click's, but `nan` is in no range."""
+
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """A number of the range; anything else is refused as click does."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}", param, ctx)
+        return number
+
+
+model_argument = click.argument("model", type=path)
+format_option = click.option(
+    "--format",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.TEXT,
+    help="Form of the result on stdout.  [default: text]",
+)
+fold_overridable_option = click.option(
+    "--fold-overridable/--keep-overridable",
+    default=None,
+    help="Treat initializers that are graph inputs too as constants, or leave them.  "
+    "[default: constants where the file is older than IR 4]",
+)
 
 
 def parse_bytes(text: str, option: str) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
+from trtplug.cli.options import fold_overridable_option, model_argument, path
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from trtplug.model.load import Model
     from trtplug.tensor import ShapeRange
@@ -32,40 +33,49 @@ class IoPrecision(str, Enum):
     MATCH = "match"
 
 
+@click.command()
+@model_argument
+@click.option("--output", "-o", type=path, required=True, help="The file to write.")
+@click.option(
+    "--check", is_flag=True, help="Compare both in ONNX Runtime; status 1 where they differ."
+)
+@click.option(
+    "--shape",
+    multiple=True,
+    help="NAME=MIN[:OPT:MAX] for --check, where inputs are dynamic; repeatable.",
+)
+@click.option("--sites/--no-sites", default=True, help="Put CBR nodes at the sites.  [default: on]")
+@click.option(
+    "--precision",
+    type=click.Choice(RewritePrecision, case_sensitive=False),
+    default=RewritePrecision.KEEP,
+    help="Type to compute in; keep: as the model says.  [default: keep]",
+)
+@click.option(
+    "--io-precision",
+    type=click.Choice(IoPrecision, case_sensitive=False),
+    default=IoPrecision.KEEP,
+    help="Inputs and outputs: keep their type, or match --precision.  [default: keep]",
+)
+@click.option(
+    "--keep-fp32", multiple=True, help="GLOB over node names that stay in FP32; repeatable."
+)
+@fold_overridable_option
 def rewrite(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Compare both in ONNX Runtime; exit 1 where they differ."),
-    ] = False,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=MIN[:OPT:MAX] for --check, where inputs are dynamic; repeatable."),
-    ] = None,
-    sites: Annotated[
-        bool, typer.Option("--sites/--no-sites", help="Put CBR nodes at the sites.  [default: on]")
-    ] = True,
-    precision: Annotated[
-        RewritePrecision, typer.Option(help="Type to compute in; keep: as the model says.")
-    ] = RewritePrecision.KEEP,
-    io_precision: Annotated[
-        IoPrecision, typer.Option(help="Inputs and outputs: keep their type, or match --precision.")
-    ] = IoPrecision.KEEP,
-    keep_fp32: Annotated[
-        list[str] | None,
-        typer.Option(help="GLOB over node names that stay in FP32; repeatable."),
-    ] = None,
-    fold_overridable: Annotated[
-        bool | None,
-        typer.Option(
-            "--fold-overridable/--keep-overridable",
-            help="Treat initializers that are graph inputs too as constants, or leave them.  "
-            "[default: constants where the file is older than IR 4]",
-        ),
-    ] = None,
+    model: Path,
+    output: Path,
+    check: bool,
+    shape: tuple[str, ...],
+    sites: bool,
+    precision: RewritePrecision,
+    io_precision: IoPrecision,
+    keep_fp32: tuple[str, ...],
+    fold_overridable: bool | None,
 ) -> int:
-    """Write the model with one CBR node at each site; any ONNX runtime can run the file."""
+    """Write the model with one CBR node at each site.
+
+    Any ONNX runtime can run the file.
+    """
     from trtplug.model.load import load_model
     from trtplug.model.ranges import resolve_ranges
     from trtplug.model.validate import validate
@@ -73,11 +83,11 @@ def rewrite(
 
     source = load_model(model)
     validate(source)
-    ranges = tuple(parse_shape_range(s) for s in shape or [])
+    ranges = tuple(parse_shape_range(s) for s in shape)
     if check:
         ranges = resolve_ranges(source, ranges)
-    _refuse(source, output, precision, keep_fp32 or [], io_precision)
-    made = _in_precision(source, precision, io_precision, tuple(keep_fp32 or ()))
+    _refuse(source, output, precision, keep_fp32, io_precision)
+    made = _in_precision(source, precision, io_precision, keep_fp32)
     _write(made, output, sites, fold_overridable)
     return _check(source, output, ranges, precision) if check else DONE
 
@@ -107,8 +117,8 @@ def _in_precision(
         return model
     change = change_precision(model, precision.value, io=io.value, keep_fp32=keep_fp32)
     for island in change.islands:
-        typer.echo(f"fp32: {island.node} ({island.op_type}): {island.reason}", err=True)
-    typer.echo(f"{change.converted} nodes compute in {precision.value}", err=True)
+        click.echo(f"fp32: {island.node} ({island.op_type}): {island.reason}", err=True)
+    click.echo(f"{change.converted} nodes compute in {precision.value}", err=True)
     return joined(change.parts, model)
 
 
@@ -122,10 +132,10 @@ def _write(model: Model, output: Path, sites: bool, fold_overridable: bool | Non
     check_parts(result.parts, output)
     save_model(result.parts, output)
     for notice in result.notices:
-        typer.echo(f"note: {notice}", err=True)
+        click.echo(f"note: {notice}", err=True)
     for miss in result.near_misses:
-        typer.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
-    typer.echo(
+        click.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
+    click.echo(
         f"{output}: {len(result.sites)} convolutions rewritten, "
         f"{len(model.proto.graph.node)} nodes became {len(result.parts.nodes)}"
     )
@@ -148,7 +158,7 @@ def _check(
         f"difference {found.max_abs:.3g}, relative {found.max_relative:.3g}, "
         f"cosine {found.cosine:.6f}, {found.new_nonfinite} values lost"
     )
-    typer.echo(
+    click.echo(
         f"{'equal' if held else 'NOT EQUAL'} in {len(trials)} runs ({limit}); "
         f"worst: output {found.name!r}, seed {trial.seed}: {detail}"
     )

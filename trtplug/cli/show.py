@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from trtplug.cli.options import Format
 from trtplug.document import to_json
@@ -42,17 +42,17 @@ def show_bundle(built: Built, out: Path, format: Format) -> None:
     """What a build made: the manifest as JSON, or reports and a summary for people."""
     manifest = built.manifest
     if format is Format.JSON:
-        typer.echo(to_json(manifest), nl=False)
+        click.echo(to_json(manifest), nl=False)
         return
     if format is Format.MARKDOWN:
         from trtplug.report.to_markdown import report_to_markdown
 
         reports = (_report(built, out, target) for target in manifest.targets)
-        typer.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
+        click.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
     elif manifest.targets:
-        typer.echo(render_text(_report(built, out, manifest.targets[0])))
+        click.echo(render_text(_report(built, out, manifest.targets[0])))
     _show_failures(manifest)
-    typer.echo(_summary(manifest, out), nl=False, err=format is Format.MARKDOWN)
+    click.echo(_summary(manifest, out), nl=False, err=format is Format.MARKDOWN)
 
 
 def render_text(report: Report) -> str:
@@ -75,9 +75,9 @@ def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
 
 def _show_failures(manifest: Manifest) -> None:
     for failure in manifest.failures:
-        typer.echo(f"error[{failure.code}]: {failure.message}", err=True)
+        click.echo(f"error[{failure.code}]: {failure.message}", err=True)
         if failure.hint:
-            typer.echo(f"hint: {failure.hint}", err=True)
+            click.echo(f"hint: {failure.hint}", err=True)
 
 
 def _summary(manifest: Manifest, out: Path) -> str:

@@ -2,51 +2,53 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import (
+    Format,
+    fold_overridable_option,
+    format_option,
+    model_argument,
+)
 from trtplug.errors import DONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from trtplug.rewrite.listing import SiteEntry, SitesListing
 
 
+@click.command()
+@model_argument
+@click.option(
+    "--shape",
+    multiple=True,
+    help="NAME=SHAPE, such as x=1x3x640x640; sizes and operations are given there.",
+)
+@fold_overridable_option
+@format_option
 def sites(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=SHAPE, such as x=1x3x640x640; sizes and operations are given there."
-        ),
-    ] = None,
-    fold_overridable: Annotated[
-        bool | None,
-        typer.Option(
-            "--fold-overridable/--keep-overridable",
-            help="Treat initializers that are graph inputs too as constants, or leave them.  "
-            "[default: constants where the file is older than IR 4]",
-        ),
-    ] = None,
-    format: Annotated[Format, typer.Option(help="Form of the result on stdout.")] = Format.TEXT,
+    model: Path, shape: tuple[str, ...], fold_overridable: bool | None, format: Format
 ) -> int:
-    """List the places where convolution, bias, activation and residual fit one kernel."""
+    """List where a model's convolutions fit one fused kernel.
+
+    Convolution, bias, activation and residual; near misses are listed with the reason.
+    """
     from trtplug.document import to_json
 
-    listing = _listing(model, shape or [], fold_overridable)
+    listing = _listing(model, shape, fold_overridable)
     match format:
         case Format.JSON:
-            typer.echo(to_json(listing), nl=False)
+            click.echo(to_json(listing), nl=False)
         case Format.MARKDOWN:
-            typer.echo("\n".join(_markdown(listing)))
+            click.echo("\n".join(_markdown(listing)))
         case Format.TEXT:
             _print_text(listing)
     for notice in listing.notices:
-        typer.echo(f"note: {notice}", err=True)
+        click.echo(f"note: {notice}", err=True)
     return DONE
 
 
@@ -136,7 +138,7 @@ def _print_text(listing: SitesListing) -> None:
     for head, rows in ((_HEAD, list(_rows(listing))), (_MISS_HEAD, list(_miss_rows(listing)))):
         if rows:
             console.print(_table(head, rows))
-    typer.echo(_summary(listing))
+    click.echo(_summary(listing))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from trtplug.cli.options import Format
+from trtplug.cli.options import Format, format_option
 
 if TYPE_CHECKING:
     from trtplug.profile import GpuProfile
 
 
-def targets(
-    format: Annotated[Format, typer.Option(help="Form of the result.")] = Format.TEXT,
-) -> int:
-    """List the GPU profiles: name, SM, and which backend can build for it here."""
+@click.command()
+@format_option
+def targets(format: Format) -> int:
+    """List the GPU profiles, and what can build for each here."""
     from trtplug.backends.find import BACKENDS
     from trtplug.profile import bundled_folders, load_profiles
     from trtplug.settings import read_settings
@@ -26,7 +26,7 @@ def targets(
         p.name: [b.name for b in BACKENDS if b.name != "null" and p.sm in b.capabilities().sms]
         for p in profiles
     }
-    typer.echo(_render(profiles, builders, format))
+    click.echo(_render(profiles, builders, format))
     return 0
 
 

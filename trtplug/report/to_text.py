@@ -58,6 +58,11 @@ def _console(width: int, color: bool) -> Console:
     )
 
 
+def load_console() -> None:
+    """Loads what prints tables; that takes about as long as printing one."""
+    _console(NARROWEST, color=False).print(list_table([("", "")]))
+
+
 def _print_heading(console: Console, report: Report) -> None:
     facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
     console.print(list_table((elide(label, _LABEL), value) for label, value in facts))

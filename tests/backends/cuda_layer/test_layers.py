@@ -60,7 +60,7 @@ def test_pycuda_is_taken_first(tmp_path: Path):
 
 
 def test_neither_is_an_error_that_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(find, "distributions", lambda name: iter(()))
+    monkeypatch.setattr(find, "installed_version", lambda name: None)
     assert layer_package() is None
     with pytest.raises(BackendMissingError) as caught:
         open_layer()

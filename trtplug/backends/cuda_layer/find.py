@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
+from trtplug.distribution import installed_version
 from trtplug.errors import BackendMissingError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ HOW_TO_GET = (
 def layer_package() -> tuple[str, str] | None:
     """Package that will be used, and its version; None where there is none. Loads nothing."""
     for name in PACKAGES:
-        version = next((d.version for d in distributions(name=name)), None)
+        version = installed_version(name)
         if version is not None:
             return name, version
     return None
