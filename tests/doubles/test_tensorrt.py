@@ -16,7 +16,7 @@ from tests.doubles.site import make_site
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DESCRIBE = Path(__file__).with_name("describe.py")
+_DESCRIBE = Path(__file__).parent / "scripts/describe.py"
 
 
 def version_of(release: str) -> str:
