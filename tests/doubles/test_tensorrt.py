@@ -66,7 +66,9 @@ def _parameters(name: str, rows: list[Any], found: Any) -> Iterator[str]:
     overloads = found.get("overloads")
     if overloads is None:
         return
-    if [n for n, _ in rows] in ([n for n, _ in o] for o in overloads):
+    # `in` is no name that Python could give a parameter.
+    said = [["inp" if n == "in" else n for n, _ in o] for o in overloads]
+    if [n for n, _ in rows] in said:
         return
     yield f"{name}: takes {overloads}, not {rows}"
 

@@ -12,6 +12,20 @@ from tensorrt.enums import *  # noqa: F403 - the names that this release has
 from tensorrt.host import IHostMemory
 from tensorrt.logger import ILogger, Logger
 from tensorrt.parser import OnnxParser, ParserError
+from tensorrt.plugin_types import (
+    DimsExprs,
+    DynamicPluginTensorDesc,
+    IDimensionExpr,
+    IExprBuilder,
+    IPluginCreatorV3One,
+    IPluginV3,
+    IPluginV3OneBuild,
+    IPluginV3OneCore,
+    IPluginV3OneRuntime,
+    PluginField,
+    PluginFieldCollection,
+    PluginTensorDesc,
+)
 from tensorrt.plugins import IPluginRegistry, get_plugin_registry, init_libnvinfer_plugins
 from tensorrt.release import VERSION as __version__
 from tensorrt.runtime import EngineInspector, ICudaEngine, IExecutionContext, Runtime
@@ -19,21 +33,33 @@ from tensorrt.timing_cache import ITimingCache, TimingCacheKey, TimingCacheValue
 
 __all__ = [
     "Builder",
+    "DimsExprs",
+    "DynamicPluginTensorDesc",
     "EngineInspector",
     "IBuilderConfig",
     "ICudaEngine",
+    "IDimensionExpr",
     "IExecutionContext",
+    "IExprBuilder",
     "IHostMemory",
     "ILogger",
     "INetworkDefinition",
     "IOptimizationProfile",
+    "IPluginCreatorV3One",
     "IPluginRegistry",
+    "IPluginV3",
+    "IPluginV3OneBuild",
+    "IPluginV3OneCore",
+    "IPluginV3OneRuntime",
     "IProgressMonitor",
     "ITensor",
     "ITimingCache",
     "Logger",
     "OnnxParser",
     "ParserError",
+    "PluginField",
+    "PluginFieldCollection",
+    "PluginTensorDesc",
     "Runtime",
     "TimingCacheKey",
     "TimingCacheValue",

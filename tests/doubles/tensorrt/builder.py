@@ -83,6 +83,7 @@ class Builder(Native):
         network = object.__new__(INetworkDefinition)
         network._flags = flags
         network._inputs, network._outputs, network._nodes, network._dims = [], [], [], {}
+        network._plugins = {}
         return network
 
     def create_builder_config(self) -> IBuilderConfig:

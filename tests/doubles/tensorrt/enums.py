@@ -88,6 +88,23 @@ ProfilingVerbosity = _enum(
 LayerInformationFormat = _enum("LayerInformationFormat", ("ONELINE", 0), ("JSON", 1))
 TensorIOMode = _enum("TensorIOMode", ("NONE", 0), ("INPUT", 1), ("OUTPUT", 2))
 TensorLocation = _enum("TensorLocation", ("DEVICE", 0), ("HOST", 1))
+TensorFormat = _enum(
+    "TensorFormat",
+    *(("LINEAR", 0), ("CHW2", 1), ("HWC8", 2), ("CHW4", 3), ("CHW16", 4), ("CHW32", 5)),
+    *(("HWC", 8), ("HWC16", 11)),
+)
+PluginFieldType = _enum(
+    "PluginFieldType",
+    *(("FLOAT16", 0), ("FLOAT32", 1), ("FLOAT64", 2), ("INT8", 3), ("INT16", 4), ("INT32", 5)),
+    *(("CHAR", 6), ("DIMS", 7), ("UNKNOWN", 8), ("BF16", 9), ("INT64", 10)),
+)
+PluginCapabilityType = _enum("PluginCapabilityType", ("CORE", 0), ("BUILD", 1), ("RUNTIME", 2))
+TensorRTPhase = _enum("TensorRTPhase", ("BUILD", 0), ("RUNTIME", 1))
+DimensionOperation = _enum(
+    "DimensionOperation",
+    *(("SUM", 0), ("PROD", 1), ("MAX", 2), ("MIN", 3), ("SUB", 4)),
+    *(("FLOOR_DIV", 7), ("CEIL_DIV", 8)),
+)
 
 _ITEM_BYTES = {"FLOAT": 4, "HALF": 2, "INT8": 1, "INT32": 4, "BOOL": 1, "UINT8": 1, "BF16": 2}
 
@@ -111,15 +128,20 @@ class DataType(IntEnum):
 __all__ = [
     "BuilderFlag",
     "DataType",
+    "DimensionOperation",
     "HardwareCompatibilityLevel",
     "LayerInformationFormat",
     "MemoryPoolType",
     "NetworkDefinitionCreationFlag",
     "OnnxParserFlag",
+    "PluginCapabilityType",
+    "PluginFieldType",
     "PreviewFeature",
     "ProfilingVerbosity",
     "TacticSource",
+    "TensorFormat",
     "TensorIOMode",
     "TensorLocation",
+    "TensorRTPhase",
     "TilingOptimizationLevel",
 ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+from tensorrt import plugin_calls
 from tensorrt.builder import INetworkDefinition, new_tensor
 from tensorrt.enums import DataType, OnnxParserFlag
 from tensorrt.logger import Logger
@@ -71,11 +72,18 @@ class OnnxParser(Native):
         crash_if_told("parse")
         proto = onnx.load_model_from_string(bytes(model))
         known = {s.name for s in onnx.defs.get_all_schemas()}
+        plugins: dict[int, object] = {}
         for position, node in enumerate(proto.graph.node):
-            if node.domain not in ("", "ai.onnx") or node.op_type not in known:
+            if node.domain in ("", "ai.onnx") and node.op_type in known:
+                continue
+            # A plugin is preferred to a local function of the same name (since 10.7).
+            plugin = plugin_calls.create(node, _attributes(node))
+            if plugin is None:
                 self._refuse(node, position)
+            else:
+                plugins[position] = plugin
         if not self._errors:
-            _fill(self._network, proto)
+            _fill(self._network, proto, plugins)
         return not self._errors
 
     def _refuse(self, node: onnx.NodeProto, position: int) -> None:
@@ -89,7 +97,27 @@ class OnnxParser(Native):
         self._logger.log(Logger.ERROR, f"ModelImporter.cpp: {error._desc}")
 
 
-def _fill(network: INetworkDefinition, proto: onnx.ModelProto) -> None:
+def _attributes(node: onnx.NodeProto) -> dict[str, object]:
+    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+
+
+def _add_plugins(
+    network: INetworkDefinition, graph: onnx.GraphProto, plugins: dict[int, object]
+) -> None:
+    """In the graph's order; what follows a plugin knows the shapes that it gave."""
+    network._plugins = {}
+    for position, plugin in plugins.items():
+        node = graph.node[position]
+        dims = [network._dims.get(name, []) for name in node.input]
+        types = [DataType[network._dtypes.get(name, "FLOAT")] for name in node.input]
+        layer = plugin_calls.add(node, plugin, dims, types)
+        for name, made in zip(node.output, layer.dims[len(node.input) :], strict=True):
+            network._dims.setdefault(name, made)
+        network._plugins[node.output[0]] = layer
+
+
+def _fill(network: INetworkDefinition, proto: onnx.ModelProto, plugins: dict[int, object]) -> None:
     graph = onnx.shape_inference.infer_shapes(proto).graph
     constants = {t.name: list(t.dims) for t in graph.initializer}
     constants |= {o: [] for n in graph.node if n.op_type == "Constant" for o in n.output}
@@ -100,6 +128,7 @@ def _fill(network: INetworkDefinition, proto: onnx.ModelProto) -> None:
     network._dtypes |= {
         t.name: _DTYPES.get(t.data_type, DataType.FLOAT).name for t in graph.initializer
     }
+    _add_plugins(network, graph, plugins)
     network._nodes = [n for n in graph.node if n.op_type != "Constant"]
     shapes = {n.input[1] for n in graph.node if n.op_type in ("Reshape", "Expand", "Tile")}
     network._inputs = [

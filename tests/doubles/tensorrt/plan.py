@@ -9,6 +9,7 @@ import zlib
 
 from tensorrt.enums import BuilderFlag, ProfilingVerbosity
 from tensorrt.host import IHostMemory
+from tensorrt.plugin_calls import save
 from tensorrt.release import MAJOR, VERSION
 from tensorrt.tactics import layer_name
 
@@ -25,6 +26,7 @@ def write_plan(
         "profiles": profiles,
         "inputs": [_io(t) for t in network._inputs],
         "outputs": [_io(t) for t in network._outputs],
+        "plugins": [save(layer["plugin"]) for layer in layers if "plugin" in layer],
         "version_compatible": config.get_flag(BuilderFlag.VERSION_COMPATIBLE),
     }
     data = json.dumps(body).encode()
@@ -83,7 +85,7 @@ def _layer(network: object, layer: dict) -> dict:
     separator = "" if MAJOR < 11 else "\x1f"
     return {
         "Name": layer_name(group),
-        "LayerType": "CaskConvolution" if group[0].op_type == "Conv" else "kgen",
+        "LayerType": _type(group, layer),
         "Inputs": [_tensor(network, i) for i in inputs],
         "Constants": [_tensor(network, i) for i in constants],
         "Outputs": [_tensor(network, group[-1].output[0])],
@@ -91,6 +93,12 @@ def _layer(network: object, layer: dict) -> dict:
         "StreamId": 0,
         "Metadata": separator.join(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group),
     }
+
+
+def _type(group: list, layer: dict) -> str:
+    if "plugin" in layer:
+        return "PluginV3"
+    return "CaskConvolution" if group[0].op_type == "Conv" else "kgen"
 
 
 def _tensor(network: object, name: str) -> dict:

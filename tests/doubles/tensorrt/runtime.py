@@ -9,6 +9,7 @@ import re
 from tensorrt.enums import DataType, LayerInformationFormat, TensorIOMode
 from tensorrt.logger import Logger
 from tensorrt.plan import read_plan
+from tensorrt.plugin_calls import revive, run
 from tensorrt.plugins import IPluginRegistry, get_plugin_registry
 from tensorrt.release import VERSION, Native, crash_if_told, told_to_fail
 
@@ -58,6 +59,8 @@ class IExecutionContext(Native):
         if missing or told_to_fail("execute") or not stream_handle:
             self._logger.log(Logger.ERROR, f"enqueueV3: no address or shape for {sorted(missing)}")
             return False
+        for plugin, saved in zip(self._plugins, self._plan["plugins"], strict=True):
+            run(plugin, saved)
         return True
 
 
@@ -94,7 +97,7 @@ class ICudaEngine(Native):
     def create_execution_context(self, strategy: int = 0) -> IExecutionContext:
         context = object.__new__(IExecutionContext)
         context._plan, context._logger, context._profile = self._plan, self._logger, 0
-        context._shapes, context._addresses = {}, {}
+        context._shapes, context._addresses, context._plugins = {}, {}, self._plugins
         return context
 
 
@@ -114,8 +117,12 @@ class Runtime(Native):
         if problem or told_to_fail("deserialize"):
             self._logger.log(Logger.ERROR, f"IRuntime::deserializeCudaEngine: Error: {problem}")
             return None
+        plugins = [revive(saved) for saved in read[0]["plugins"]]
+        if None in plugins:
+            self._logger.log(Logger.ERROR, "IPluginRegistry::getCreator: cannot find the plugin")
+            return None
         engine = object.__new__(ICudaEngine)
-        engine._plan, engine._logger = read[0], self._logger
+        engine._plan, engine._logger, engine._plugins = read[0], self._logger, plugins
         engine._tensors = {t["name"]: t for t in (*read[0]["inputs"], *read[0]["outputs"])}
         return engine
 

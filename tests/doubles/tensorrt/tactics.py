@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 
+from tensorrt import plugin_calls
 from tensorrt.enums import BuilderFlag, TacticSource
 from tensorrt.logger import Logger
 from tensorrt.release import gpu_name, script
@@ -56,10 +57,24 @@ def _only_reads(node: object, group: list, layers: list[list]) -> bool:
 
 def choose_kernels(network: object, config: object, logger: Logger) -> list[dict]:
     """Every layer with its kernel; writes winners to the cache and tables to the log."""
-    return [
-        {"nodes": group, **_choose(group, network, config, logger)}
-        for group in fuse(network._nodes)
-    ]
+    layers = []
+    for group in fuse(network._nodes):
+        plugin = network._plugins.get(group[0].output[0])
+        if plugin is None:
+            layers.append({"nodes": group, **_choose(group, network, config, logger)})
+        else:
+            layers.append({"nodes": group, **_choose_plugin(plugin, config)})
+    return layers
+
+
+def _choose_plugin(plugin: object, config: object) -> dict:
+    """Nothing is fused across a plugin. Whether its tactics are in the log is not documented."""
+    cache = config.get_timing_cache()
+    try:
+        plugin_calls.choose(plugin, cache._entries if cache is not None else None)
+    except plugin_calls.PluginFault as fault:
+        raise BuildError(str(fault)) from fault
+    return {"kernel": f"{plugin.core.plugin_name}_{plugin.tactic}", "plugin": plugin}
 
 
 def layer_name(group: list) -> str:
