@@ -19,8 +19,10 @@ RECEIVERS = {
     "context": "IExecutionContext",
     "dtype": "DataType",
     "engine": "ICudaEngine",
+    "entry": "TimingCacheValue",
     "error": "ParserError",
     "inspector": "EngineInspector",
+    "key": "TimingCacheKey",
     "logger": "Logger",
     "network": "INetworkDefinition",
     "parser": "OnnxParser",
@@ -34,7 +36,7 @@ RECEIVERS = {
 
 SHARED = ("build_log", "network")
 """What TensorRT-RTX runs too, for real."""
-ADAPTERS = ("trt_build", "trt_config", "trt_run", *SHARED)
+ADAPTERS = ("trt_build", "trt_cache", "trt_config", "trt_run", *SHARED)
 
 _OURS = {"log", "request", "options", "layer"}
 """Parameters without a type, or with `Any`, that are no objects of TensorRT's."""
@@ -79,6 +81,7 @@ _ENUMS = {
     "NetworkDefinitionCreationFlag",
     "ProfilingVerbosity",
     "TensorIOMode",
+    "TimingCacheKey",
 }
 
 

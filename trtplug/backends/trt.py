@@ -10,6 +10,7 @@ from trtplug.backends.backend import Capabilities
 from trtplug.distribution import installed_version
 
 if TYPE_CHECKING:
+    from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.options import BuildOptions
 
 _PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
@@ -86,6 +87,12 @@ class TrtBackend:
         search = gpu.find_gpus()
         names = [g.name for g in search.gpus[:1]]
         return ", ".join((*names, f"driver {_driver()}", f"CUDA {search.driver}"))
+
+    def timing_caches(self) -> TimingCacheApi:
+        """TensorRT's own operations on timing caches, each in a process of its own."""
+        from trtplug.backends.trt_caches import TrtTimingCaches
+
+        return TrtTimingCaches()
 
     def passed_on(self) -> tuple[str, ...]:
         """Which GPU is the first."""

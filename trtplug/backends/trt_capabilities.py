@@ -180,11 +180,13 @@ _CACHE = (
     _call("ITimingCache.serialize"),
     _call("ITimingCache.update", "key", "value", since="10.8"),
     _call("TimingCacheKey.parse", "text", since="10.8"),
+    _name("TimingCacheValue", since="10.8"),
     _name("TimingCacheValue.tacticHash", since="10.8"),
     _name("TimingCacheValue.timingMSec", since="10.8"),
 )
 
 _LOG = (
+    _name("Logger.ERROR"),
     _name("Logger.INFO"),
     _name("Logger.VERBOSE"),
 )
