@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trtplug import errors
+<<<<<<< HEAD
 from trtplug.backends.trt_capabilities import CAPABILITIES, find_capability
 from trtplug.backends.trt_options import FREE_FLAGS, NAMED, SIMPLE
+=======
+from trtplug.rewrite.pair import PairMissReason
+>>>>>>> main
 from trtplug.rewrite.site import NearMissReason
 
 if TYPE_CHECKING:
@@ -30,12 +34,13 @@ def error_table() -> str:
     return "\n".join(lines)
 
 
-def reason_table() -> str:
+def reason_table(reasons: type[NearMissReason | PairMissReason] = NearMissReason) -> str:
     lines = ["| reason | meaning |", "|---|---|"]
-    lines += [f"| `{reason.value}` | {reason.sentence} |" for reason in NearMissReason]
+    lines += [f"| `{reason.value}` | {reason.sentence} |" for reason in reasons]
     return "\n".join(lines)
 
 
+<<<<<<< HEAD
 RELEASES = ("10.9", "10.13", "10.16", "11.0", "11.1", "11.4")
 
 
@@ -63,6 +68,13 @@ def _option_names() -> Iterator[tuple[str, str]]:
 
 
 TABLES = {"errors": error_table, "reasons": reason_table, "releases": release_table}
+=======
+TABLES = {
+    "errors": error_table,
+    "reasons": reason_table,
+    "pair reasons": lambda: reason_table(PairMissReason),
+}
+>>>>>>> main
 
 
 def replaced(text: str) -> str:

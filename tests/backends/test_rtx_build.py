@@ -81,6 +81,17 @@ def test_engine_layers_and_log(tmp_path: Path, model: Path):
     assert b"] [I] " in (tmp_path / "f/build.log").read_bytes()
 
 
+def test_several_profiles(tmp_path: Path):
+    path = save(conv_relu(shape=("n", 3, "h", "w")), tmp_path / "m.onnx")
+    ranges = (InputRange(name="x", min=(1, 3, 16, 16), opt=(1, 3, 32, 32), max=(4, 3, 64, 64)),)
+    more = ((InputRange(name="x", min=(8, 3, 64, 64), opt=(8, 3, 64, 64), max=(8, 3, 64, 64)),),)
+    events, _ = build(path, tmp_path / "f", ranges=ranges, more_profiles=more)
+    assert events[-1]["event"] == "built"
+    layers = (tmp_path / "f/layers.txt").read_text()
+    assert "OptShape: [1,3,32,32]" in layers
+    assert "OptShape: [8,3,64,64]" in layers
+
+
 def test_mended_copy_is_read_in_the_files_stead(tmp_path: Path, model: Path):
     copy = save(conv_relu(conv_name="mended"), tmp_path / "copy.onnx")
     events, _ = build(model, tmp_path / "f", data=str(copy))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from trtplug.errors import FileUnreadableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 HEADER_BYTES = 64
@@ -100,18 +101,29 @@ def canonical_sha256(file: Path) -> str:
     """
     digest = hashlib.sha256()
     seen: dict[bytes, bytes] = {}
-
-    def renumbered(match: re.Match[bytes]) -> bytes:
-        return seen.setdefault(match[0], b"%s#%d" % (match[1], len(seen)))
-
     with file.open("rb") as stream:
         rest = b""
         while chunk := stream.read(_CHUNK_BYTES):
-            data = rest + chunk
+            data = rest + chunk if rest else chunk
             # A name that may go on in the next chunk is left for it.
             cut = _BEGUN.search(data, max(0, len(data) - _LONGEST_NAME))
             end = cut.start() if cut else len(data)
-            digest.update(_COUNTER.sub(renumbered, data[:end]))
+            _digest_renumbered(data, end, seen, digest.update)
             rest = data[end:]
-        digest.update(_COUNTER.sub(renumbered, rest))
+        _digest_renumbered(rest, len(rest), seen, digest.update)
     return digest.hexdigest()
+
+
+def _digest_renumbered(
+    data: bytes, end: int, seen: dict[bytes, bytes], update: Callable[[bytes | memoryview], None]
+) -> None:
+    """Piece by piece: to put a copy of an engine together takes longer than to hash it."""
+    view, begin = memoryview(data), 0
+    for match in _COUNTER.finditer(data, 0, end):
+        update(view[begin : match.start()])
+        name = match[0]
+        if name not in seen:
+            seen[name] = b"%s#%d" % (match[1], len(seen))
+        update(seen[name])
+        begin = match.end()
+    update(view[begin:end])
