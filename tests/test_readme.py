@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trtplug import errors
-<<<<<<< HEAD
 from trtplug.backends.trt_capabilities import CAPABILITIES, find_capability
 from trtplug.backends.trt_options import FREE_FLAGS, NAMED, SIMPLE
-=======
 from trtplug.rewrite.pair import PairMissReason
->>>>>>> main
 from trtplug.rewrite.site import NearMissReason
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ def reason_table(reasons: type[NearMissReason | PairMissReason] = NearMissReason
     return "\n".join(lines)
 
 
-<<<<<<< HEAD
 RELEASES = ("10.9", "10.13", "10.16", "11.0", "11.1", "11.4")
 
 
@@ -67,14 +63,12 @@ def _option_names() -> Iterator[tuple[str, str]]:
                 yield f"{flag} {value}", row.name
 
 
-TABLES = {"errors": error_table, "reasons": reason_table, "releases": release_table}
-=======
 TABLES = {
     "errors": error_table,
+    "releases": release_table,
     "reasons": reason_table,
     "pair reasons": lambda: reason_table(PairMissReason),
 }
->>>>>>> main
 
 
 def replaced(text: str) -> str:
