@@ -74,8 +74,9 @@ TABLES = {
 def replaced(text: str) -> str:
     """The README with its tables made anew."""
     for name, table in TABLES.items():
-        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- /{name} -->)"
-        text, found = re.subn(pattern, lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL)
+        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)"
+        made = table() + "\n"
+        text, found = re.subn(pattern, lambda m, t=made: m[1] + t + m[2], text, flags=re.DOTALL)
         assert found == 1, f"the README has no place for the table of {name}"
     return text
 
