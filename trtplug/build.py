@@ -148,6 +148,8 @@ def _request(job: Job, target: PlannedTarget, folder: Path, mended: Path | None)
         more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
         folder=str(folder),
+        # What times kernels keeps its log in full: a second try would tell nothing more.
+        verbose=not job.backend.capabilities().reproducible,
     )
 
 

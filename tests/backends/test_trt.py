@@ -22,10 +22,10 @@ NO_GPU = GpuSearch(gpus=(), driver=None, problem="no CUDA driver is installed")
 def machine(
     monkeypatch: pytest.MonkeyPatch, version: str | None, cuda: str | None, search: GpuSearch
 ) -> None:
-    def found(name: str) -> str | None:
-        if name == "tensorrt":
+    def found(*names: str) -> str | None:
+        if "tensorrt" in names:
             return version
-        return "1.0" if name == cuda else None
+        return "1.0" if cuda in names else None
 
     monkeypatch.setattr(trt, "installed_version", found)
     monkeypatch.setattr(layer_find, "installed_version", found)

@@ -288,7 +288,7 @@ def test_without_a_cuda_package_it_says_how_to_get_one(tmp_path: Path):
     (site.folder / "sitecustomize.py").write_text(
         "import trtplug.distribution as d\n"
         "ask, gone = d.installed_version, ('pycuda', 'cuda-core')\n"
-        "d.installed_version = lambda name: None if name in gone else ask(name)\n"
+        "d.installed_version = lambda *names: None if names[0] in gone else ask(*names)\n"
     )
     assert "pip install pycuda" in refused(build(site), 4, "backend-missing")
     assert "neither pycuda nor cuda-core" in site.trtplug("doctor").out

@@ -12,6 +12,7 @@ from trtplug.distribution import installed_version
 if TYPE_CHECKING:
     from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.options import BuildOptions
+    from trtplug.target import Sm
 
 _PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
 
@@ -27,13 +28,15 @@ class TrtBackend:
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of its bindings."""
-        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
+        return installed_version(*_PACKAGES)
 
     def capabilities(self) -> Capabilities:
         """The SM of the first GPU, where all that it needs is here."""
-        from trtplug.backends import gpu
+        sms: tuple[Sm, ...] = ()
+        if not self.problem():
+            from trtplug.backends import gpu
 
-        sms = () if self.problem() else tuple(g.sm for g in gpu.find_gpus().gpus[:1])
+            sms = tuple(g.sm for g in gpu.find_gpus().gpus[:1])
         return Capabilities(
             sms=sms, needs_gpu=True, plugins=True, timing_cache=True, reproducible=False
         )

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trtplug.cli.gone import advice_for_gone_option
 from trtplug.errors import ConfigError
 
 if sys.version_info >= (3, 11):
@@ -94,6 +93,8 @@ def read_config(file: Path) -> dict[str, Any]:
 
 def _problem(key: str, value: object) -> str:
     if key not in _KEYS:
+        from trtplug.cli.gone import advice_for_gone_option
+
         if advice := advice_for_gone_option(key):
             return f"build.{key} is no more: {advice}"
         return f"unknown key {key!r} in [build]; known are {', '.join(sorted(_KEYS))}"
