@@ -23,6 +23,13 @@ from trtplug.errors.builds import (
     TargetUnsupportedError,
     TrialFailedError,
 )
+from trtplug.errors.caches import (
+    CacheMismatchError,
+    CacheUnusableError,
+    LockMismatchError,
+    LockUnqualifiedError,
+    TacticUnavailableError,
+)
 from trtplug.errors.inputs import (
     DocumentError,
     ExternalDataError,
@@ -62,6 +69,8 @@ __all__ = [
     "BuildMemoryError",
     "BuildTimeoutError",
     "BuilderCrashedError",
+    "CacheMismatchError",
+    "CacheUnusableError",
     "CompilerMissingError",
     "ConfigError",
     "DocumentError",
@@ -70,6 +79,8 @@ __all__ = [
     "GpuBusyError",
     "GpuMissingError",
     "LaunchError",
+    "LockMismatchError",
+    "LockUnqualifiedError",
     "ModelInvalidError",
     "NodeInvalidError",
     "OptionUnsupportedError",
@@ -82,6 +93,7 @@ __all__ = [
     "ReferenceFailedError",
     "RewriteInvalidError",
     "ShapeError",
+    "TacticUnavailableError",
     "TargetUnsupportedError",
     "ToolMissingError",
     "TrialFailedError",
