@@ -86,6 +86,11 @@ def test_bundle_and_report_on_each_release(tmp_path: Path, version: str):
         assert layer["kernel"].startswith("sm90_xmma_fprop_conv_tilesize")
         assert layer["kernel_status"] == "chosen"
         assert layer["inputs"][0]["dtype"] == "Float"
+        # Six tiles were tried; the fastest was taken, and the log says by how much.
+        assert len(layer["candidates"]) == 6
+        (chosen,) = (c for c in layer["candidates"] if c["chosen"])
+        assert chosen["kernel"] == layer["kernel"]
+        assert layer["margin"] > 0
     assert report["assumptions"][0].startswith("The engine was loaded and run once on random input")
     assert report["environment"]["gpu"].startswith("NVIDIA Double 9000, driver ")
     assert [s["outcome"] for s in report["sites"]] == ["native_fused"] * 3
