@@ -32,3 +32,12 @@ def test_any_spelling_and_no_other_package(monkeypatch: pytest.MonkeyPatch, tmp_
     assert installed_version("some-thing") == "1.2+cu13"
     assert installed_version("some.thing") == "1.2+cu13"
     assert installed_version("some") is None
+
+
+def test_first_of_several_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name in ("tensorrt_cu13-11.4", "tensorrt_cu12-10.9"):
+        (tmp_path / f"{name}.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installed_version("tensorrt", "tensorrt-cu13", "tensorrt-cu12") == "11.4"
+    assert installed_version("tensorrt-cu12", "tensorrt-cu13") == "10.9"
+    assert installed_version("tensorrt", "torch") is None

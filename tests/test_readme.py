@@ -6,12 +6,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from trtplug import errors
+from trtplug.backends.trt_capabilities import CAPABILITIES, find_capability
+from trtplug.backends.trt_options import FREE_FLAGS, NAMED, SIMPLE
 from trtplug.rewrite.pair import PairMissReason
 from trtplug.rewrite.site import NearMissReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,8 +37,35 @@ def reason_table(reasons: type[NearMissReason | PairMissReason] = NearMissReason
     return "\n".join(lines)
 
 
+RELEASES = ("10.9", "10.13", "10.16", "11.0", "11.1", "11.4")
+
+
+def release_table() -> str:
+    """What is not the same in all releases of enterprise TensorRT, from the capability table."""
+    lines = [f"| option | {' | '.join(RELEASES)} |", "|---" * (len(RELEASES) + 1) + "|"]
+    lines.append(f"| every option and name not listed here |{' yes |' * len(RELEASES)}")
+    for flag, name in sorted(set(_option_names())):
+        row = find_capability(name)
+        assert row is not None, name
+        there = [row.in_version(release) for release in RELEASES]
+        if not all(there):
+            lines.append(f"| `{flag}` | {' | '.join('yes' if t else 'no' for t in there)} |")
+    return "\n".join(lines)
+
+
+def _option_names() -> Iterator[tuple[str, str]]:
+    yield from SIMPLE.values()
+    for flag, enum in NAMED.values():
+        for row in CAPABILITIES:
+            first, _, value = row.name.partition(".")
+            settable = enum != "BuilderFlag" or value in FREE_FLAGS
+            if first == enum and value and settable:
+                yield f"{flag} {value}", row.name
+
+
 TABLES = {
     "errors": error_table,
+    "releases": release_table,
     "reasons": reason_table,
     "pair reasons": lambda: reason_table(PairMissReason),
 }
@@ -41,8 +74,10 @@ TABLES = {
 def replaced(text: str) -> str:
     """The README with its tables made anew."""
     for name, table in TABLES.items():
-        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- /{name} -->)"
-        text = re.sub(pattern, lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL)
+        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)"
+        made = table() + "\n"
+        text, found = re.subn(pattern, lambda m, t=made: m[1] + t + m[2], text, flags=re.DOTALL)
+        assert found == 1, f"the README has no place for the table of {name}"
     return text
 
 
@@ -70,6 +105,14 @@ def test_every_command_is_named_and_every_named_one_exists():
     there = set(re.findall(r"^  ([a-z-]+)  ", shown.partition("Commands:")[2], re.MULTILINE))
     named = set(re.findall(r"^\| `trtplug ([a-z-]+)", README, re.MULTILINE))
     assert named == there
+
+
+def test_every_option_of_enterprise_tensorrt_is_named():
+    from trtplug.backends.options import TrtOptions, option_flag
+
+    section = README.partition("## Enterprise TensorRT")[2].partition("\n## ")[0]
+    named = set(re.findall(r"--[a-z0-9-]+", section))
+    assert {option_flag(name) for name in TrtOptions.__slots__} - named == set()
 
 
 def test_every_variable_is_named():

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Backend, BuildOptions, BuildRequest, InputRange
+from trtplug.backends.backend import Backend, BuildRequest, InputRange
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
 from trtplug.errors import OutputError, TrtplugError
 from trtplug.plan.plan import Plan, PlannedTarget
@@ -44,6 +45,7 @@ class Job:
     model: Path
     ranges: tuple[ShapeRange, ...]
     """As given on the command line."""
+    more_profiles: tuple[tuple[ShapeRange, ...], ...]
     precision: PrecisionWish
     options: BuildOptions
     limits: Limits
@@ -67,11 +69,14 @@ def build_misses(
         TrtplugError: the model or the shapes cannot be used, for any target.
     """
     repeat = job.plan.repeat
-    with Children(job.backend.child_command(), job.jobs, job.limits) as children:
+    # On the GPU at hand one at a time: two at once would time each other's kernels.
+    jobs = 1 if job.backend.capabilities().needs_gpu else job.jobs
+    command, passed_on = job.backend.child_command(), job.backend.passed_on()
+    with Children(command, jobs, job.limits, passed_on) as children:
         folders = _folders(job, targets, repeat)
         source = _start(job, children, folders)
         # Where builds wait for one another, no processor is free before the first has ended.
-        ground = _ground(job, source) if len(folders) <= job.jobs else None
+        ground = _ground(job, source) if len(folders) <= jobs else None
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
@@ -107,7 +112,9 @@ def _mended(job: Job) -> Path:
 def _read(job: Job) -> Source:
     from trtplug.model.source import read_source
 
-    source = read_source(job.model, job.plan.model_sha256, job.ranges, job.precision)
+    source = read_source(
+        job.model, job.plan.model_sha256, job.ranges, job.precision, job.more_profiles
+    )
     with as_output_error(job.folder):
         if source.prepared.data is not None:
             _mended(job).write_bytes(source.prepared.data)
@@ -137,10 +144,17 @@ def _request(job: Job, target: PlannedTarget, folder: Path, mended: Path | None)
         # A link is not followed: external data lies beside the name that was given.
         model=str(job.model.parent.resolve() / job.model.name),
         data=str(mended) if mended is not None else None,
-        ranges=tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in job.ranges),
+        ranges=_input_ranges(job.ranges),
+        more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
         folder=str(folder),
+        # What times kernels keeps its log in full: a second try would tell nothing more.
+        verbose=not job.backend.capabilities().reproducible,
     )
+
+
+def _input_ranges(ranges: tuple[ShapeRange, ...]) -> tuple[InputRange, ...]:
+    return tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges)
 
 
 def _ground(job: Job, source: Source) -> Ground:
@@ -163,6 +177,8 @@ def _ground(job: Job, source: Source) -> Ground:
         islands=source.islands,
         profiles=job.profiles,
         folder=job.folder,
+        reproducible=job.backend.capabilities().reproducible,
+        place=job.backend.place(),
     )
 
 

@@ -14,14 +14,22 @@ _FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info")
 """Source: packaging.python.org, "Recording installed projects"."""
 
 
-def installed_version(name: str) -> str | None:
-    """Version of a distribution on `sys.path`, as pip names it; None where it is not there."""
+def installed_version(*names: str) -> str | None:
+    """Version of the first of some distributions that is on `sys.path`, by pip's name of it.
+
+    None where none of them is there. One that lies earlier on the path comes first.
+    """
+    wanted = [_normal(name) for name in names]
     for folder in sys.path:
+        there: dict[str, str] = {}
         with contextlib.suppress(OSError):  # an archive, or nothing at all
             for entry in os.listdir(folder or "."):  # noqa: PTH208 - pathlib would wrap each name
                 found = _FOLDER.fullmatch(entry)
-                if found and _normal(found["name"]) == _normal(name):
-                    return found["version"]
+                if found:
+                    there.setdefault(_normal(found["name"]), found["version"])
+        for name in wanted:
+            if name in there:
+                return there[name]
     return None
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import trtplug
-from trtplug.backends.backend import Backend, BuildOptions, Event
+from trtplug.backends.backend import Backend, Event
 from trtplug.backends.find import choose_backend, local_sm
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Limits
 from trtplug.build import Job, build_misses
+from trtplug.errors import TrtplugError
 from trtplug.model.digest import digest_model
-from trtplug.plan.make import Builder, Wish, make_plan
+from trtplug.plan.make import Builder, Wish, make_plan, resolve_targets
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
@@ -43,6 +45,10 @@ class BuildCommand:
     precision: PrecisionWish = field(default_factory=PrecisionWish)
     backend: str = "auto"
     options: BuildOptions = field(default_factory=BuildOptions)
+    more_profiles: tuple[tuple[ShapeRange, ...], ...] = ()
+    """Optimization profiles beside that of `shapes`."""
+    wait: bool = True
+    """Wait while another build holds the GPU."""
     limits: Limits = field(default_factory=Limits)
     jobs: int = 2
     """Builds at once."""
@@ -85,8 +91,9 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         TrtplugError: what was asked for cannot be meant, or this machine cannot do it.
     """
     digest = digest_model(command.model)
-    backend = choose_backend(command.backend)
     profiles = load_profiles(bundled_folders(settings))
+    backend = choose_backend(command.backend, lambda b: _serves(b, command, profiles))
+    backend.check_options(command.options)
     store = Store(root=settings.store)
     wish = Wish(
         model_file=command.model.name,
@@ -94,14 +101,12 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
-        flags={**command.options.as_flags(), **command.precision.as_flags()},
+        flags=_flags(command),
         repeat=command.repeat,
         fresh=command.force,
         out=str(command.out),
     )
-    sms = backend.capabilities().sms
-    builder = Builder(name=backend.name, version=backend.version() or "", sms=sms)
-    plan = make_plan(wish, builder, profiles, store, local_sm)
+    plan = make_plan(wish, _builder(backend), profiles, store, local_sm)
     return Planned(
         command=command,
         backend=backend,
@@ -110,6 +115,32 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         plan=plan,
         ahead=digest.self_contained and command.precision.target == "keep",
     )
+
+
+def _flags(command: BuildCommand) -> dict[str, str]:
+    profiles = {
+        f"profile_{position}": "; ".join(map(str, ranges))
+        for position, ranges in enumerate(command.more_profiles, 2)
+    }
+    return {**command.options.as_flags(), **command.precision.as_flags(), **profiles}
+
+
+def _builder(backend: Backend) -> Builder:
+    return Builder(
+        name=backend.name,
+        version=backend.version() or "",
+        sms=backend.capabilities().sms,
+        place=backend.place(),
+    )
+
+
+def _serves(backend: Backend, command: BuildCommand, profiles: tuple[GpuProfile, ...]) -> bool:
+    """Whether a backend can build for all targets; one that cannot be resolved is told later."""
+    try:
+        asked = resolve_targets(command.targets, _builder(backend), profiles, local_sm)
+    except TrtplugError:
+        return True
+    return set(asked) <= set(backend.capabilities().sms)
 
 
 def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> Built:
@@ -152,25 +183,43 @@ def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Re
         else:
             misses.append(target)
     if misses:
-        command = planned.command
-        yield from build_misses(
-            Job(
-                model=command.model,
-                ranges=command.shapes,
-                precision=command.precision,
-                options=command.options,
-                limits=command.limits,
-                jobs=command.jobs,
-                backend=planned.backend,
-                profiles=planned.profiles,
-                store=planned.store,
-                plan=planned.plan,
-                ahead=planned.ahead,
-                folder=folder.resolve(),
-            ),
-            tuple(misses),
-            listener.event,
-        )
+        with _gpu_held(planned, listener, misses[0].target):
+            yield from build_misses(_job(planned, folder), tuple(misses), listener.event)
+
+
+def _job(planned: Planned, folder: Path) -> Job:
+    command = planned.command
+    return Job(
+        model=command.model,
+        ranges=command.shapes,
+        more_profiles=command.more_profiles,
+        precision=command.precision,
+        options=command.options,
+        limits=command.limits,
+        jobs=command.jobs,
+        backend=planned.backend,
+        profiles=planned.profiles,
+        store=planned.store,
+        plan=planned.plan,
+        ahead=planned.ahead,
+        folder=folder.resolve(),
+    )
+
+
+def _gpu_held(
+    planned: Planned, listener: Listener, target: str
+) -> contextlib.AbstractContextManager[None]:
+    """Holds the GPU at hand where the backend times kernels on it."""
+    if not planned.backend.capabilities().needs_gpu:
+        return contextlib.nullcontext()
+    from trtplug.backends.gpu import find_gpus
+    from trtplug.backends.gpu_lock import holding_gpu
+
+    return holding_gpu(
+        find_gpus().gpus[0],
+        wait=planned.command.wait,
+        on_wait=lambda words: listener.event(target, {"event": "waiting", "name": words}),
+    )
 
 
 def _hit(planned: Planned, target: PlannedTarget, folder: Path) -> Result | None:

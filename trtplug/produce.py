@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trtplug
-from trtplug.backends.log import Listing, parse_layer_text
+from trtplug.backends.log import Listing, parse_inspector_json, parse_layer_text
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.contents import describe_file
@@ -32,7 +32,7 @@ from trtplug.report.candidates import report_timing_cache
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import Report, ReportEngine, ReportIsland
+from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.target import parse_target
@@ -64,6 +64,10 @@ class Ground:
     profiles: tuple[GpuProfile, ...]
     folder: Path
     """The bundle under way."""
+    reproducible: bool = True
+    """Whether the builder gives the same bytes again."""
+    place: str = ""
+    """What engines depend on beside their SM, such as GPU and driver."""
 
 
 def produce_target(
@@ -89,7 +93,7 @@ def produce_target(
     """
     place = ground.folder / planned.sm
     engine = _name_engine(ground, planned, outcome)
-    listing = _take_listing(place / "layers.txt")
+    listing = _take_listing(place)
     tables = read_tables(place / "build.log")
     cached = _read_cache(place)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tables, cache))
@@ -99,7 +103,8 @@ def produce_target(
     shapes = tuple(str(r) for r in ground.facts.ranges)
     lock = _lock(ground, planned, outcome, report, shapes, tables, cached)
     (place / LOCK).write_text(to_json(lock), encoding="utf-8")
-    names = ("report.json", "report.html", LOCK, "build.log", *(CACHE_FILES if cached else ()))
+    further = (name for name in _FURTHER if (place / name).is_file())
+    names = ("report.json", "report.html", LOCK, "build.log", *further)
     made = ManifestTarget(
         target=planned.target,
         sm=planned.sm,
@@ -129,6 +134,9 @@ def engine_name(model_file: str, target: str) -> str:
     stem = re.sub(r"[^\w.-]", "_", model_file.rpartition(".")[0] or model_file)[:_LONGEST_STEM]
     return f"{stem}.{parse_target(target).file_part}.engine"
 
+
+_FURTHER = ("inspector.json", *CACHE_FILES)
+"""Files of a target that only some builders leave."""
 
 _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
 """Precision -> the builder's name of its type."""
@@ -165,12 +173,19 @@ def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> Re
     )
 
 
-def _take_listing(file: Path) -> Listing | None:
-    if not file.is_file():
-        return None
-    listing = parse_layer_text(file.read_text(encoding="utf-8"))
-    file.unlink()
-    return listing
+def _take_listing(place: Path) -> Listing | None:
+    """The layers, from the builder's log or from the engine inspector; that file stays."""
+    text, inspector = place / "layers.txt", place / "inspector.json"
+    if text.is_file():
+        listing = parse_layer_text(text.read_text(encoding="utf-8"))
+        text.unlink()
+        return listing
+    if inspector.is_file():
+        try:
+            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
+        except ValueError:
+            return None  # the report says that there is none
+    return None
 
 
 def _read_cache(place: Path) -> CacheEntry | None:
@@ -216,12 +231,13 @@ def _inputs(
             ReportIsland(node=i.node, op_type=i.op_type, reason=i.reason) for i in ground.islands
         ),
         flags=ground.plan.flags,
-        environment=environment(outcome.library),
+        environment=environment(outcome.library, ground.place),
+        ran=_ran(ground, outcome),
         warnings=(
             *ground.oddities,
             *ground.prepared.repairs,
             *outcome.warnings,
-            *_aslr_warning(outcome),
+            *(_aslr_warning(outcome) if ground.reproducible else ()),
         ),
         tables=tables,
         cache=report_timing_cache(cache),
@@ -237,9 +253,18 @@ def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def environment(library: str) -> dict[str, str]:
+def _ran(ground: Ground, outcome: Outcome) -> tuple[str, ...]:
+    """What is known of the engine's runs, and how far its kernels can be relied on."""
+    ran = outcome.trial or NOT_RUN
+    if ground.reproducible:
+        return (ran,)
+    return (ran, "Kernels were chosen by timing them: another build may choose others.")
+
+
+def environment(library: str, place: str = "") -> dict[str, str]:
     """Where an engine was built; nothing in it names the machine."""
     return {
+        **({"gpu": place} if place else {}),
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()).strip(),

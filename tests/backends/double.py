@@ -10,6 +10,7 @@ from trtplug.backends.rtx import RtxBackend
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Capabilities
+    from trtplug.backends.options import BuildOptions
 
 CHILD = (sys.executable, "-I", "-S", str(Path(__file__).with_name("double_child.py")))
 
@@ -30,3 +31,15 @@ class DoubleBackend:
 
     def how_to_get(self) -> str:
         return "it is always there"
+
+    def problem(self) -> str:
+        return ""
+
+    def check_options(self, options: BuildOptions) -> None:
+        RtxBackend().check_options(options)
+
+    def place(self) -> str:
+        return ""
+
+    def passed_on(self) -> tuple[str, ...]:
+        return ()

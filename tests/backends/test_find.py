@@ -20,7 +20,7 @@ def test_by_name(name: str, chosen: str):
 def test_unknown_name_lists_the_backends():
     with pytest.raises(UsageError, match="unknown backend 'tvm'") as caught:
         choose_backend("tvm")
-    assert caught.value.hint == "the backends are auto, rtx, null"
+    assert caught.value.hint == "the backends are auto, trt, rtx, null"
 
 
 @pytest.mark.parametrize("name", ["auto", "rtx"])

@@ -15,8 +15,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.models import conv_relu, matmul, save
-from trtplug.backends.backend import BuildOptions, BuildRequest, InputRange
+from trtplug.backends.backend import BuildRequest, InputRange
 from trtplug.backends.log import parse_layer_text
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.rtx import RtxBackend
 from trtplug.engine.artifact import read_header
 
@@ -78,6 +79,17 @@ def test_engine_layers_and_log(tmp_path: Path, model: Path):
     assert listing.unparsed == 0
     assert any("conv0" in layer.onnx_layers for layer in listing.layers)
     assert b"] [I] " in (tmp_path / "f/build.log").read_bytes()
+
+
+def test_several_profiles(tmp_path: Path):
+    path = save(conv_relu(shape=("n", 3, "h", "w")), tmp_path / "m.onnx")
+    ranges = (InputRange(name="x", min=(1, 3, 16, 16), opt=(1, 3, 32, 32), max=(4, 3, 64, 64)),)
+    more = ((InputRange(name="x", min=(8, 3, 64, 64), opt=(8, 3, 64, 64), max=(8, 3, 64, 64)),),)
+    events, _ = build(path, tmp_path / "f", ranges=ranges, more_profiles=more)
+    assert events[-1]["event"] == "built"
+    layers = (tmp_path / "f/layers.txt").read_text()
+    assert "OptShape: [1,3,32,32]" in layers
+    assert "OptShape: [8,3,64,64]" in layers
 
 
 def test_mended_copy_is_read_in_the_files_stead(tmp_path: Path, model: Path):

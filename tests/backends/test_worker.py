@@ -14,7 +14,8 @@ import pytest
 from tests.backends.double import CHILD
 from tests.cli_runner import children_of
 from trtplug.backends import worker
-from trtplug.backends.backend import BuildOptions, BuildRequest, Event, InputRange, Outcome
+from trtplug.backends.backend import BuildRequest, Event, InputRange, Outcome
+from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
 
 if TYPE_CHECKING:

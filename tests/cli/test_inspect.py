@@ -169,4 +169,5 @@ def test_targets_and_doctor(say):
     assert "builds for sm_75" in text
     document = json.loads(say("doctor", "--format", "json")[1])
     assert document["schema"] == "trtplug.doctor/1"
-    assert document["backends"][0]["version"] == "1.7.1.116"
+    versions = {b["name"]: b["version"] for b in document["backends"]}
+    assert versions["rtx"] == "1.7.1.116"

@@ -20,7 +20,9 @@ ENGINE = b"ptrt" + bytes(100)
 class QuickChildren:
     """As `trtplug.backends.worker.Children`."""
 
-    def __init__(self, command: tuple[str, ...], jobs: int, limits: Limits) -> None:
+    def __init__(
+        self, command: tuple[str, ...], jobs: int, limits: Limits, passed_on: tuple[str, ...] = ()
+    ) -> None:
         self._requests: list[BuildRequest] = []
 
     def __enter__(self) -> QuickChildren:

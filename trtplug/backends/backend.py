@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Literal, Protocol
 
 from trtplug.backends.child import LINE_BLOCK
+from trtplug.backends.options import BuildOptions
 from trtplug.target import Sm
 
 
@@ -21,29 +22,8 @@ class Capabilities:
     """Whether it builds only for the GPU at hand."""
     plugins: bool
     timing_cache: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """What the builder is told beside model, shapes and SM; the defaults are the builder's own."""
-
-    tf32: bool = True
-    """Whether FP32 convolutions and matrix products may run in TF32 on Tensor Cores."""
-    optimization_level: int | None = None
-    """0 to 5; None is the builder's default."""
-    workspace_bytes: int | None = None
-    """Upper limit on scratch memory; None is the builder's default."""
-    weight_streaming: bool = False
-
-    def as_flags(self) -> dict[str, str]:
-        """Each option by name, as text, for reports and keys."""
-        return {f.name: _as_text(getattr(self, f.name)) for f in fields(self)}
-
-
-def _as_text(value: bool | int | None) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "default" if value is None else str(value)
+    reproducible: bool
+    """Whether a build repeated has the same bytes; not where kernels are chosen by timing them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +49,10 @@ class BuildRequest:
     ranges: tuple[InputRange, ...]
     """Of the dynamic inputs; what it says of others is passed over."""
     options: BuildOptions
+    more_profiles: tuple[tuple[InputRange, ...], ...] = ()
+    """Optimization profiles beside that of `ranges`."""
+    timing_cache: str | None = None
+    """Path of a timing cache to begin with; None begins with an empty one."""
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
     cpu: int | None = None
@@ -90,15 +74,18 @@ def _padded(line: str) -> str:
     return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
 
 
-EventKind = Literal["ready", "phase", "step", "end", "built", "refused", "failed", "unwritable"]
-"""`ready`: the builder is loaded. `phase`, `step`, `end`: progress. The last four end a build."""
+EventKind = Literal[
+    "ready", "waiting", "phase", "step", "end", "built", "refused", "failed", "unwritable"
+]
+"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `phase`,
+`step`, `end`: progress. The last four end a build."""
 
 ENDS = ("built", "refused", "failed", "unwritable")
 """`unwritable`: the system refused a file in the request's folder; a full disk, most often."""
 
 Event = Mapping[str, object]
 """A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
-`reasons`; or what `Built` holds."""
+`reasons`; or facts of an `Outcome`."""
 
 
 OutcomeStatus = Literal["built", "refused", "failed", "unwritable", "crashed", "timeout", "memory"]
@@ -127,6 +114,8 @@ class Outcome:
     """Of the builder's buffer, before it was written."""
     aslr_off: bool
     """Whether address-space randomisation was off in the child."""
+    trial: str = ""
+    """How the finished engine was run where it was built, in a sentence; empty where it was not."""
 
 
 class Backend(Protocol):
@@ -149,3 +138,19 @@ class Backend(Protocol):
 
     def how_to_get(self) -> str:
         """What to install, or which machine to use, where it cannot build."""
+
+    def problem(self) -> str:
+        """Why it cannot build here; empty where it can."""
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what the installed builder does not have.
+
+        Raises:
+            OptionUnsupportedError: an option, or a name given to one, that it lacks.
+        """
+
+    def place(self) -> str:
+        """What an engine depends on beside its SM, such as GPU and driver; empty for nothing."""
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Environment variables that its child is given beside the usual ones."""

@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING
 
 from trtplug.backends.null import NullBackend
 from trtplug.backends.rtx import RtxBackend
+from trtplug.backends.trt import TrtBackend
 from trtplug.errors import BackendMissingError, GpuMissingError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trtplug.backends.backend import Backend
     from trtplug.target import Sm
 
-BACKENDS: tuple[Backend, ...] = (RtxBackend(), NullBackend())
+BACKENDS: tuple[Backend, ...] = (TrtBackend(), RtxBackend(), NullBackend())
 """In the order in which `auto` tries them; it never takes `null`."""
 
 
-def choose_backend(name: str) -> Backend:
-    """The backend of a name, or the first usable one for `auto`.
+def choose_backend(name: str, serves: Callable[[Backend], bool] = lambda _: True) -> Backend:
+    """The backend of a name, or for `auto` the first usable one.
+
+    Args:
+        name: `auto`, or that of a backend.
+        serves: whether a backend can do all that is asked for; `auto` prefers one that can.
 
     Raises:
         UsageError: there is no backend of that name.
@@ -29,10 +36,14 @@ def choose_backend(name: str) -> Backend:
         raise UsageError(f"unknown backend {name!r}", f"the backends are {names}")
     usable = [b for b in wanted if b.capabilities().sms]
     if not usable:
+        # RTX is what most machines lack least; by name, it is the one asked for.
+        missing = wanted[-1]
         raise BackendMissingError(
-            backend=wanted[0].name, problem="it is not installed", advice=wanted[0].how_to_get()
+            backend=missing.name, problem=missing.problem(), advice=missing.how_to_get()
         )
-    return usable[0]
+    if len(usable) == 1:
+        return usable[0]
+    return next((b for b in usable if serves(b)), usable[0])
 
 
 def local_sm() -> Sm:

@@ -21,6 +21,8 @@ class Gpu:
 
     name: str
     sm: Sm
+    uuid: str = ""
+    """32 hexadecimal digits; empty where the driver does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,4 +61,14 @@ def _gpu(cuda: ctypes.CDLL, position: int) -> Gpu:
     cuda.cuDeviceGetName(name, len(name), device)
     cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device)
     cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device)
-    return Gpu(name=name.value.decode(errors="replace"), sm=Sm(major.value * 10 + minor.value))
+    return Gpu(
+        name=name.value.decode(errors="replace"),
+        sm=Sm(major.value * 10 + minor.value),
+        uuid=_uuid(cuda, device),
+    )
+
+
+def _uuid(cuda: ctypes.CDLL, device: ctypes.c_int) -> str:
+    ask = getattr(cuda, "cuDeviceGetUuid_v2", None) or getattr(cuda, "cuDeviceGetUuid", None)
+    raw = (ctypes.c_ubyte * 16)()
+    return bytes(raw).hex() if ask is not None and ask(raw, device) == _SUCCESS else ""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from trtplug.backends import rtx_build
 from trtplug.backends.backend import Capabilities
+from trtplug.backends.options import option_flag
 from trtplug.distribution import installed_version
+from trtplug.errors import OptionUnsupportedError
 from trtplug.target import Sm
+
+if TYPE_CHECKING:
+    from trtplug.backends.options import BuildOptions
 
 _PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
 
@@ -27,7 +33,9 @@ class RtxBackend:
     def capabilities(self) -> Capabilities:
         """All SMs that RTX knows, where it is installed."""
         sms = tuple(Sm(n) for n in _SMS) if self.version() else ()
-        return Capabilities(sms=sms, needs_gpu=False, plugins=False, timing_cache=False)
+        return Capabilities(
+            sms=sms, needs_gpu=False, plugins=False, timing_cache=False, reproducible=True
+        )
 
     def child_command(self) -> tuple[str, ...]:
         """This interpreter, running the adapter."""
@@ -38,3 +46,30 @@ class RtxBackend:
     def how_to_get(self) -> str:
         """The package."""
         return "pip install tensorrt-rtx-cu13 (Linux x86-64, no GPU needed)"
+
+    def problem(self) -> str:
+        """That it is not installed."""
+        return "" if self.version() else "it is not installed"
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what enterprise TensorRT alone has.
+
+        Raises:
+            OptionUnsupportedError: the first such option.
+        """
+        changed = options.trt.changed()
+        if changed:
+            raise OptionUnsupportedError(
+                option=option_flag(next(iter(changed))),
+                backend=self.name,
+                version=self.version() or "",
+                advice="it is an option of enterprise TensorRT: --backend trt",
+            )
+
+    def place(self) -> str:
+        """Nothing: an engine depends on its SM alone."""
+        return ""
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Nothing: what is set could reach an engine."""
+        return ()

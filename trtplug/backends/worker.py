@@ -82,8 +82,15 @@ class Children:
     Not thread-safe: the kernel ties the children's lives to the thread that starts them.
     """
 
-    def __init__(self, command: tuple[str, ...], jobs: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        jobs: int,
+        limits: Limits,
+        passed_on: tuple[str, ...] = (),
+    ) -> None:
         self._command = command
+        self._passed_on = (*_PASSED_ON, *passed_on)
         self._jobs = jobs
         self._limits = limits
         self._waiting: list[BuildRequest] = []
@@ -158,7 +165,7 @@ class Children:
             self._idle.append(self._start())
 
     def _start(self) -> _Child:
-        environ = {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
+        environ = {k: os.environ[k] for k in self._passed_on if k in os.environ}
         told = {PARENT_VARIABLE: str(os.getpid())}
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
         with without_aslr():
@@ -265,6 +272,7 @@ def _outcome(child: _Child) -> Outcome:
         library=str(facts.get("library", "")),
         engine_sha256=str(facts.get("engine_sha256", "")),
         aslr_off=bool(facts.get("aslr_off", False)),
+        trial=str(facts.get("trial", "")),
     )
 
 

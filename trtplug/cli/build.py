@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trtplug.cli.build_options import read_trt_options, trt_options
 from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
 from trtplug.errors import BUILD_FAILED, DONE, UsageError
 
 if TYPE_CHECKING:
     from trtplug.pipeline import BuildCommand
     from trtplug.precision import PrecisionWish
+    from trtplug.tensor import ShapeRange
 
 
 @click.command()
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
 @click.option(
     "--shape", multiple=True, help="NAME=MIN[:OPT:MAX], shapes as 1x3x640x640; repeatable."
 )
+@click.option(
+    "--profile",
+    multiple=True,
+    help="One more optimization profile: NAME=MIN[:OPT:MAX], with ; between inputs; repeatable.",
+)
 @click.option("--out", type=path, help="Folder of the bundle.  [default: out]")
 @click.option("--precision", help="keep, fp16 or bf16: type to compute in.  [default: keep]")
 @click.option("--io-precision", help="keep or match: type of inputs and outputs.  [default: keep]")
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Nodes to leave in float32, as a glob of their names; repeatable.",
 )
-@click.option("--backend", help="auto, rtx or null.  [default: auto]")
+@click.option("--backend", help="auto, trt, rtx or null.  [default: auto]")
 @click.option("--config", type=path, help="trtplug.toml with a [build] table; options win over it.")
 @click.option("--tf32/--no-tf32", default=None, help="TF32 for FP32 layers.  [default: on]")
 @click.option(
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--weight-streaming", is_flag=True, default=None, help="Let weights stay in host memory."
 )
+@trt_options
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1000),
@@ -81,7 +89,7 @@ def _merged(options: dict[str, object], config: Path | None) -> dict[str, Any]:
 
 
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
-    from trtplug.backends.backend import BuildOptions
+    from trtplug.backends.options import BuildOptions
     from trtplug.backends.worker import Limits
     from trtplug.pipeline import BuildCommand
     from trtplug.tensor import parse_shape_range
@@ -105,12 +113,21 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
             optimization_level=options.get("optimization_level"),
             workspace_bytes=sizes.get("workspace"),
             weight_streaming=options.get("weight_streaming", False),
+            trt=read_trt_options(options),
         ),
+        more_profiles=tuple(_profile(text) for text in options.get("profile", ())),
+        wait=options.get("wait", True),
         limits=Limits(timeout_s=options.get("timeout"), memory_bytes=sizes.get("memory_limit")),
         jobs=options.get("jobs", len(os.sched_getaffinity(0))),
         repeat=options.get("repeat", 1),
         force=force,
     )
+
+
+def _profile(text: str) -> tuple[ShapeRange, ...]:
+    from trtplug.tensor import parse_shape_range
+
+    return tuple(parse_shape_range(part.strip()) for part in text.split(";") if part.strip())
 
 
 def _precision(options: dict[str, Any]) -> PrecisionWish:
@@ -135,7 +152,13 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.settings import read_settings
 
     plan = plan_build(command, read_settings()).plan
-    read_source(command.model, plan.model_sha256, command.shapes, command.precision)
+    read_source(
+        command.model,
+        plan.model_sha256,
+        command.shapes,
+        command.precision,
+        command.more_profiles,
+    )
     click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE
 

@@ -32,6 +32,27 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "optimization_level": (int,),
     "workspace": _STRING,
     "weight_streaming": (bool,),
+    "profile": (list,),
+    "avg_timing": (int,),
+    "max_tactics": (int,),
+    "tiling": _STRING,
+    "l2_limit": _STRING,
+    "aux_streams": (int,),
+    "tactic_shared_memory": _STRING,
+    "sparsity": (bool,),
+    "version_compatible": (bool,),
+    "exclude_lean_runtime": (bool,),
+    "hardware_compatibility": _STRING,
+    "strip": (bool,),
+    "refit": _STRING,
+    "tactic_source": (list,),
+    "preview": (list,),
+    "parser_flag": (list,),
+    "builder_flag": (list,),
+    "build_route": _STRING,
+    "plugin_library": (list,),
+    "trial_run": (bool,),
+    "wait": (bool,),
 }
 """Key of the table `[build]` -> the types it takes; lists hold strings."""
 _BOUNDS = {
@@ -39,6 +60,9 @@ _BOUNDS = {
     "repeat": (1, 1000),
     "timeout": (0.1, 1e9),
     "optimization_level": (0, 5),
+    "avg_timing": (1, 64),
+    "max_tactics": (1, 10000),
+    "aux_streams": (0, 64),
 }
 """The same as those of the options in `cli/build.py`."""
 
@@ -69,6 +93,10 @@ def read_config(file: Path) -> dict[str, Any]:
 
 def _problem(key: str, value: object) -> str:
     if key not in _KEYS:
+        from trtplug.cli.gone import advice_for_gone_option
+
+        if advice := advice_for_gone_option(key):
+            return f"build.{key} is no more: {advice}"
         return f"unknown key {key!r} in [build]; known are {', '.join(sorted(_KEYS))}"
     # In Python True is an int; in TOML it is not.
     if not isinstance(value, _KEYS[key]) or (isinstance(value, bool) and bool not in _KEYS[key]):
@@ -90,4 +118,6 @@ def _problem(key: str, value: object) -> str:
 def _placed(key: str, value: Any, file: Path) -> Any:  # noqa: ANN401 - a TOML value
     if key in ("model", "out"):
         return file.parent / value
+    if key == "plugin_library":
+        return tuple(file.parent / v for v in value)
     return tuple(value) if isinstance(value, list) else value

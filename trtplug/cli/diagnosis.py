@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import trtplug
 from trtplug.backends.child import aslr_can_be_turned_off
+from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
 from trtplug.backends.find import BACKENDS
 from trtplug.backends.gpu import find_gpus
 from trtplug.distribution import installed_version
@@ -32,7 +33,7 @@ _PACKAGES = (
     ),
     (
         "tensorrt",
-        "enterprise TensorRT; this version of trtplug does not use it yet",
+        "backend trt: engines for the GPU at hand, plugins, timing caches",
         "pip install tensorrt, on a machine with an NVIDIA GPU",
     ),
 )
@@ -56,6 +57,8 @@ class BackendState:
     version: str | None
     sms: tuple[str, ...]
     needs_gpu: bool
+    problem: str
+    """Why it cannot build here; empty where it can."""
     how_to_get: str
 
 
@@ -73,6 +76,8 @@ class Diagnosis:
     driver: str | None
     """CUDA version of the driver."""
     gpu_problem: str
+    cuda_layer: str | None
+    """Package through which trtplug calls CUDA, and its version."""
     backends: tuple[BackendState, ...]
     store: str
     store_writable: bool
@@ -96,12 +101,14 @@ def diagnose(settings: Settings) -> Diagnosis:
         gpus=tuple(f"{g.name} ({g.sm})" for g in search.gpus),
         driver=search.driver,
         gpu_problem=search.problem,
+        cuda_layer=" ".join(layer) if (layer := layer_package()) else None,
         backends=tuple(
             BackendState(
                 name=backend.name,
                 version=backend.version(),
                 sms=tuple(map(str, backend.capabilities().sms)),
                 needs_gpu=backend.capabilities().needs_gpu,
+                problem=backend.problem(),
                 how_to_get=backend.how_to_get(),
             )
             for backend in BACKENDS
@@ -127,6 +134,7 @@ def diagnosis_rows(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         rows.append(("package", f"{package.name} {state}  ({package.needed_for})"))
     rows += [("GPU", gpu) for gpu in diagnosis.gpus] or [("GPU", f"none: {diagnosis.gpu_problem}")]
     rows.append(("CUDA driver", diagnosis.driver or "none"))
+    rows.append(("CUDA layer", _layer_words(diagnosis.cuda_layer)))
     for backend in diagnosis.backends:
         rows.append(("backend", _backend_words(backend)))
     writable = "" if diagnosis.store_writable else "  (cannot be written: every build is made anew)"
@@ -141,8 +149,19 @@ def diagnosis_rows(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 def _backend_words(backend: BackendState) -> str:
     if backend.version is None:
         return f"{backend.name}: not installed: {backend.how_to_get}"
+    if backend.problem:
+        words = f"cannot build here: {backend.problem}: {backend.how_to_get}"
+        return f"{backend.name} {backend.version}: {words}"
     gpu = "on the GPU at hand" if backend.needs_gpu else "without a GPU"
     return f"{backend.name} {backend.version}: builds for {', '.join(backend.sms)} {gpu}"
+
+
+def _layer_words(layer: str | None) -> str:
+    if layer is None:
+        return f"none: {HOW_TO_GET}"
+    if layer.startswith("pycuda"):
+        return layer
+    return f"{layer}  (pycuda is taken first where it is installed: pip install pycuda)"
 
 
 def _writable(folder: Path) -> bool:

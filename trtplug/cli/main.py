@@ -114,8 +114,13 @@ def main_inner(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trtplug"
+        message = error.format_message()
         advice = f"`{command} --help` lists what it takes"
-        raise errors.UsageError(error.format_message(), advice) from error
+        if "No such option" in message:
+            from trtplug.cli.gone import advice_in
+
+            advice = advice_in(message) or advice
+        raise errors.UsageError(message, advice) from error
     return status if isinstance(status, int) else errors.DONE
 
 

@@ -84,6 +84,8 @@ class LineListener:
 
     def event(self, target: str, event: Event) -> None:
         """Says once that a build has started."""
+        if event["event"] == "waiting":
+            self._say(f"{target}: {event['name']}")
         if event["event"] == "phase" and target not in self._started:
             self._started.add(target)
             self._say(f"{target}: building")
@@ -147,6 +149,8 @@ class _Phases:
         elif kind == "step":
             step = int(str(event["step"]))
             self._open = [(n, s, step if n == name else d) for n, s, d in self._open]
+        elif kind == "waiting":
+            return self._most, name
         elif kind == "end":
             self._open = [p for p in self._open if p[0] != name]
         share, width = 0.0, 1.0

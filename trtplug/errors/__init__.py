@@ -17,9 +17,11 @@ from trtplug.errors.builds import (
     BuildFailedError,
     BuildMemoryError,
     BuildTimeoutError,
+    GpuBusyError,
     GpuMissingError,
     ParseFailedError,
     TargetUnsupportedError,
+    TrialFailedError,
 )
 from trtplug.errors.caches import (
     CacheMismatchError,
@@ -46,7 +48,13 @@ from trtplug.errors.kernels import (
     ToolMissingError,
 )
 from trtplug.errors.output import OutputError, OutputInTheWayError
-from trtplug.errors.usage import ConfigError, ShapeError, UnknownTargetError, UsageError
+from trtplug.errors.usage import (
+    ConfigError,
+    OptionUnsupportedError,
+    ShapeError,
+    UnknownTargetError,
+    UsageError,
+)
 
 __all__ = [
     "BAD_INPUT",
@@ -68,12 +76,14 @@ __all__ = [
     "DocumentError",
     "ExternalDataError",
     "FileUnreadableError",
+    "GpuBusyError",
     "GpuMissingError",
     "LaunchError",
     "LockMismatchError",
     "LockUnqualifiedError",
     "ModelInvalidError",
     "NodeInvalidError",
+    "OptionUnsupportedError",
     "OutputError",
     "OutputInTheWayError",
     "ParseFailedError",
@@ -86,6 +96,7 @@ __all__ = [
     "TacticUnavailableError",
     "TargetUnsupportedError",
     "ToolMissingError",
+    "TrialFailedError",
     "TrtplugError",
     "UnknownTargetError",
     "UsageError",

@@ -45,6 +45,26 @@ class GpuMissingError(TrtplugError):
         return "name the target instead, such as --target rtx4090 or --target sm_89"
 
 
+class GpuBusyError(TrtplugError):
+    """Another build holds the GPU, and `--no-wait` was given."""
+
+    code: ClassVar[str] = "gpu-busy"
+    exit_status: ClassVar[int] = MACHINE_LACKS
+    gpu: str
+    holder: str
+
+    @property
+    def message(self) -> str:
+        """The GPU, and who holds it as far as is known."""
+        who = f" ({self.holder})" if self.holder else ""
+        return f"another build is running on {self.gpu}{who}"
+
+    @property
+    def hint(self) -> str:
+        """How to go on."""
+        return "leave out --no-wait: two builds at once would time each other's kernels"
+
+
 class TargetUnsupportedError(TrtplugError):
     """A target that the backend cannot build for."""
 
@@ -109,6 +129,19 @@ class BuildFailedError(TrtplugError):
     def hint(self) -> str:
         """The advice as given."""
         return self.advice
+
+
+class TrialFailedError(TrtplugError):
+    """A finished engine cannot be loaded where it was built, or a run of it fails."""
+
+    code: ClassVar[str] = "trial-failed"
+    exit_status: ClassVar[int] = BUILD_FAILED
+    problem: str
+
+    @property
+    def message(self) -> str:
+        """The problem as given."""
+        return self.problem
 
 
 class BuilderCrashedError(TrtplugError):

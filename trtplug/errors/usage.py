@@ -79,3 +79,29 @@ class ConfigError(TrtplugError):
     def message(self) -> str:
         """File and problem."""
         return f"{self.file}: {self.problem}"
+
+
+class OptionUnsupportedError(TrtplugError):
+    """An option, or a name given to one, that the installed builder does not have."""
+
+    code: ClassVar[str] = "option-unsupported"
+    exit_status: ClassVar[int] = BAD_INPUT
+    option: str
+    backend: str
+    version: str
+    since: str | None = None
+    removed: str | None = None
+    advice: str = ""
+
+    @property
+    def message(self) -> str:
+        """Option, installed version, and the versions that have it."""
+        what = f"{self.option}: backend {self.backend} {self.version} does not have it"
+        if self.removed is not None:
+            return f"{what}; TensorRT {self.removed} removed it"
+        return f"{what}; it came with TensorRT {self.since}" if self.since else what
+
+    @property
+    def hint(self) -> str:
+        """What to do instead."""
+        return self.advice

@@ -42,12 +42,19 @@ class Prepared:
     """One sentence each."""
 
 
-def prepare(model: Model, ranges: tuple[ShapeRange, ...], *, as_it_is: bool = True) -> Prepared:
+def prepare(
+    model: Model,
+    ranges: tuple[ShapeRange, ...],
+    *,
+    more: tuple[tuple[ShapeRange, ...], ...] = (),
+    as_it_is: bool = True,
+) -> Prepared:
     """Repairs node names, names of unrelated axes, unused extra outputs of BatchNormalization.
 
     Args:
         model: never changed.
         ranges: one for each input.
+        more: the same, of further optimization profiles.
         as_it_is: whether the model is still that of its file.
     """
     labels = node_labels(model.proto.graph)
@@ -57,7 +64,7 @@ def prepare(model: Model, ranges: tuple[ShapeRange, ...], *, as_it_is: bool = Tr
         for position, (label, node) in enumerate(labels.items())
         if renames.get(position) or node.name or node.output
     }
-    axes = _axes_to_part(model, ranges)
+    axes = _axes_to_part(model, (ranges, *more))
     trims = _outputs_to_trim(labels.values(), model.proto.graph)
     if not (renames or axes or trims):
         data = None if as_it_is else model.proto.SerializeToString()
@@ -101,19 +108,18 @@ def _repairs(renamed: int, axes: Mapping[str, str], trimmed: int) -> Iterator[st
         yield f"unused extra outputs of {trimmed} BatchNormalization nodes were dropped"
 
 
-def _axes_to_part(model: Model, ranges: tuple[ShapeRange, ...]) -> dict[str, str]:
+def _axes_to_part(model: Model, profiles: tuple[tuple[ShapeRange, ...], ...]) -> dict[str, str]:
     """Axis names that stand for more than one axis, and why they cannot be one.
 
     TensorRT takes axes of one name to be equal. A name is parted where it is a placeholder, or
     where the ranges given for its axes differ.
     """
-    where: dict[str, list[tuple[int, int, int]]] = {}
-    by_name = {r.name: r for r in ranges}
+    where: dict[str, list[tuple[int, ...]]] = {}
     for spec in model.inputs:
-        chosen = by_name.get(spec.name)
+        chosen = [r for ranges in profiles for r in ranges if r.name == spec.name]
         for axis, dim in enumerate(spec.shape):
-            if isinstance(dim, str) and chosen is not None:
-                sizes = (chosen.min[axis], chosen.opt[axis], chosen.max[axis])
+            if isinstance(dim, str) and chosen:
+                sizes = tuple(n for r in chosen for n in (r.min[axis], r.opt[axis], r.max[axis]))
                 where.setdefault(dim, []).append(sizes)
     parted = {}
     for name, sizes_of in where.items():

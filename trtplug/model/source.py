@@ -30,10 +30,16 @@ class Source:
     prepared: Prepared
     ranges: tuple[ShapeRange, ...]
     """One for each input."""
+    more: tuple[tuple[ShapeRange, ...], ...] = ()
+    """The same, of further optimization profiles."""
 
 
 def read_source(
-    path: Path, sha256: str, given: tuple[ShapeRange, ...], precision: PrecisionWish
+    path: Path,
+    sha256: str,
+    given: tuple[ShapeRange, ...],
+    precision: PrecisionWish,
+    more: tuple[tuple[ShapeRange, ...], ...] = (),
 ) -> Source:
     """Reads a model of a known digest and makes it what the builder is to have.
 
@@ -47,13 +53,15 @@ def read_source(
     if model.sha256 != sha256:
         raise ModelInvalidError(path=str(path), problem="it changed while it was being read")
     ranges = resolve_ranges(model, given)
+    further = tuple(resolve_ranges(model, profile) for profile in more)
     validate(model)
     changed, islands = in_precision(model, precision)
     return Source(
         model=changed,
         islands=islands,
-        prepared=prepare(changed, ranges, as_it_is=changed is model),
+        prepared=prepare(changed, ranges, more=further, as_it_is=changed is model),
         ranges=ranges,
+        more=further,
     )
 
 

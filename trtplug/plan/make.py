@@ -29,6 +29,8 @@ class Builder:
     name: str
     version: str
     sms: tuple[Sm, ...]
+    place: str = ""
+    """What an engine depends on beside its SM, such as GPU and driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ def key_inputs(
         "gpus": list(gpus),
         "backend": builder.name,
         "backend_version": builder.version,
+        "place": builder.place,
         "profiles_sha256": profiles_sha256,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from trtplug.backends.trial import RAN
 from trtplug.report.names import visible
 from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, total_bounds
 from trtplug.report.units import format_bytes, format_dims, format_flops
@@ -83,6 +84,8 @@ def bound_note(report: Report) -> str:
         ran = "Times were measured where they are given."
     elif _builder_timed(report):
         ran = "The builder timed candidates, each kernel alone; layers and engine were not timed."
+    elif any(a.startswith(RAN) for a in report.assumptions):
+        ran = "No layer was timed."
     else:
         ran = "Nothing was run on a GPU."
     return (

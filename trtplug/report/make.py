@@ -20,6 +20,7 @@ from trtplug.report.candidates import (
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import (
+    NOT_RUN,
     SCHEMA,
     Report,
     ReportEngine,
@@ -32,8 +33,6 @@ from trtplug.report.report import (
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
-
-NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +58,8 @@ class ReportInputs:
     """What the builder tried, where its log tells."""
     cache: ReportTimingCache | None = None
     """None where the builder has no timing cache."""
+    ran: tuple[str, ...] = (NOT_RUN,)
+    """Whether the engine was run, and what else its figures rest on."""
 
 
 def make_report(inputs: ReportInputs) -> Report:
@@ -88,7 +89,7 @@ def make_report(inputs: ReportInputs) -> Report:
         islands=inputs.islands,
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
-        assumptions=(NOT_RUN, *ASSUMPTIONS),
+        assumptions=(*inputs.ran, *ASSUMPTIONS),
         warnings=(*inputs.warnings, *_warnings(inputs)),
     )
 

@@ -14,6 +14,9 @@ from trtplug.engine.cache_accounting import CacheWord
 
 SCHEMA = "trtplug.report/1"
 
+NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
+"""What is assumed of an engine that was not run: the first of `assumptions` then."""
+
 KernelStatus = Literal["chosen", "chosen_at_first_run", "none", "unknown"]
 """`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine
 first runs. `none`: the layer touches no tensor (it synchronises streams, or computes shapes).

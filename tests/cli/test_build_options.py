@@ -1,0 +1,78 @@
+"""Options of enterprise TensorRT: from the command line or the config to values of ours."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trtplug.backends.options import TrtOptions, option_flag
+from trtplug.cli.build import build
+from trtplug.cli.build_options import read_trt_options, signed_name
+from trtplug.cli.config import _BOUNDS, _KEYS
+from trtplug.errors import FileUnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_nothing_given_is_the_default():
+    assert read_trt_options({}) == TrtOptions()
+
+
+def test_each_value_has_its_place(tmp_path: Path):
+    library = tmp_path / "libx.so"
+    library.write_bytes(b"\x7fELF")
+    given = {
+        "avg_timing": 2,
+        "max_tactics": 3,
+        "tiling": "FAST",
+        "l2_limit": "1MiB",
+        "aux_streams": 0,
+        "tactic_shared_memory": "48KiB",
+        "sparsity": True,
+        "version_compatible": True,
+        "exclude_lean_runtime": True,
+        "hardware_compatibility": "Ampere_Plus",
+        "strip": True,
+        "refit": "identical",
+        "tactic_source": ("-jit_convolutions", "+EDGE_MASK_CONVOLUTIONS"),
+        "preview": ("ALIASED_PLUGIN_IO_10_03",),
+        "parser_flag": ("-native_instancenorm",),
+        "builder_flag": ("strict_nans",),
+        "build_route": "-a=1",
+        "plugin_library": (library,),
+        "trial_run": False,
+    }
+    made = read_trt_options(given)
+    assert set(made.changed()) == set(TrtOptions.__slots__)
+    assert made.tiling == "fast"
+    assert made.l2_limit_bytes == 1 << 20
+    assert made.tactic_sources == ("-JIT_CONVOLUTIONS", "+EDGE_MASK_CONVOLUTIONS")
+    assert made.preview == ("+ALIASED_PLUGIN_IO_10_03",)
+    assert made.builder_flags == ("STRICT_NANS",)
+    (kept,) = made.plugin_libraries
+    assert kept.sha256 == hashlib.sha256(b"\x7fELF").hexdigest()
+    assert kept.path == str(library.resolve())
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="names nothing"):
+        signed_name("-", "--preview")
+    with pytest.raises(UsageError, match="is no size"):
+        read_trt_options({"l2_limit": "much"})
+    with pytest.raises(FileUnreadableError):
+        read_trt_options({"plugin_library": (tmp_path / "gone.so",)})
+
+
+def test_every_option_is_a_key_of_the_config_and_the_other_way_round():
+    flags = {p.name for p in build.params}
+    only_on_the_line = {"config", "force", "dry_run", "format"}
+    assert flags - only_on_the_line == set(_KEYS)
+    assert set(_BOUNDS) <= flags
+
+
+def test_flags_by_which_errors_name_an_option_exist():
+    there = {o for p in build.params for o in (*p.opts, *p.secondary_opts)}
+    assert {option_flag(name) for name in TrtOptions.__slots__} <= there

@@ -1,0 +1,99 @@
+"""A double of `cuda.core`: memory is host memory, streams do all at once.
+
+As much of it as trtplug calls; a test holds those names against the real package.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+
+@dataclass
+class EventOptions:
+    timing_enabled: bool | None = False
+
+
+class Event:
+    clock = 0
+
+    def __init__(self, options: EventOptions) -> None:
+        self._timed, self.at = bool(options.timing_enabled), None
+
+    def sync(self) -> None:
+        pass
+
+    def __sub__(self, other: Event) -> float:
+        if not (self._timed and other._timed):
+            raise RuntimeError("timing is not enabled")
+        return float(self.at - other.at)
+
+
+class Stream:
+    handle = 0x5EED
+
+    def sync(self) -> None:
+        pass
+
+    def record(self, event: Event) -> Event:
+        Event.clock += 1
+        event.at = Event.clock
+        return event
+
+
+class Buffer:
+    def __init__(self, size: int) -> None:
+        self._memory, self.size = ctypes.create_string_buffer(size), size
+
+    @property
+    def handle(self) -> int:
+        return ctypes.addressof(self._memory)
+
+    def _copy(self, dst: Buffer, src: Buffer) -> None:
+        if dst.size != src.size:
+            raise ValueError("buffer sizes mismatch")
+        ctypes.memmove(dst.handle, src.handle, src.size)
+
+    def copy_to(self, dst: Buffer, *, stream: Stream) -> Buffer:
+        self._copy(dst, self)
+        return dst
+
+    def copy_from(self, src: Buffer, *, stream: Stream) -> None:
+        self._copy(self, src)
+
+    def close(self) -> None:
+        self._memory = None
+
+
+class LegacyPinnedMemoryResource:
+    def allocate(self, size: int) -> Buffer:
+        return Buffer(size)
+
+
+class Device:
+    name = "NVIDIA Double 9000"
+    compute_capability = (9, 0)
+
+    def __init__(self, device_id: int) -> None:
+        self._current = False
+
+    def set_current(self) -> None:
+        self._current = True
+
+    def _need(self) -> None:
+        if not self._current:
+            raise RuntimeError(
+                "Device is not yet initialized, perhaps you forgot to call .set_current()"
+            )
+
+    def create_stream(self) -> Stream:
+        self._need()
+        return Stream()
+
+    def create_event(self, options: EventOptions) -> Event:
+        self._need()
+        return Event(options)
+
+    def allocate(self, size: int, *, stream: Stream) -> Buffer:
+        self._need()
+        return Buffer(size)

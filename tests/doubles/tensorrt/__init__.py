@@ -1,0 +1,69 @@
+"""A double of TensorRT's Python bindings: as much of their behaviour as is documented, and no more.
+
+It builds nothing that runs. What it imitates: which names a release has, the order of calls, the
+rules of timing caches, the tables in the VERBOSE log, the inspector's two layouts, and how each
+call says that something is wrong. The release and what is to go wrong stand beside the package, see
+`release`. A test holds its public names, values and parameters against the real bindings.
+"""
+
+from tensorrt.builder import Builder, INetworkDefinition, IOptimizationProfile, ITensor
+from tensorrt.config import IBuilderConfig, IProgressMonitor
+from tensorrt.enums import *  # noqa: F403 - the names that this release has
+from tensorrt.host import IHostMemory
+from tensorrt.logger import ILogger, Logger
+from tensorrt.parser import OnnxParser, ParserError
+from tensorrt.plugin_types import (
+    DimsExprs,
+    DynamicPluginTensorDesc,
+    IDimensionExpr,
+    IExprBuilder,
+    IPluginCreatorV3One,
+    IPluginV3,
+    IPluginV3OneBuild,
+    IPluginV3OneCore,
+    IPluginV3OneRuntime,
+    PluginField,
+    PluginFieldCollection,
+    PluginTensorDesc,
+)
+from tensorrt.plugins import IPluginRegistry, get_plugin_registry, init_libnvinfer_plugins
+from tensorrt.release import VERSION as __version__
+from tensorrt.runtime import EngineInspector, ICudaEngine, IExecutionContext, Runtime
+from tensorrt.timing_cache import ITimingCache, TimingCacheKey, TimingCacheValue
+
+__all__ = [
+    "Builder",
+    "DimsExprs",
+    "DynamicPluginTensorDesc",
+    "EngineInspector",
+    "IBuilderConfig",
+    "ICudaEngine",
+    "IDimensionExpr",
+    "IExecutionContext",
+    "IExprBuilder",
+    "IHostMemory",
+    "ILogger",
+    "INetworkDefinition",
+    "IOptimizationProfile",
+    "IPluginCreatorV3One",
+    "IPluginRegistry",
+    "IPluginV3",
+    "IPluginV3OneBuild",
+    "IPluginV3OneCore",
+    "IPluginV3OneRuntime",
+    "IProgressMonitor",
+    "ITensor",
+    "ITimingCache",
+    "Logger",
+    "OnnxParser",
+    "ParserError",
+    "PluginField",
+    "PluginFieldCollection",
+    "PluginTensorDesc",
+    "Runtime",
+    "TimingCacheKey",
+    "TimingCacheValue",
+    "__version__",
+    "get_plugin_registry",
+    "init_libnvinfer_plugins",
+]

@@ -1,0 +1,140 @@
+"""Builder, network and profiles."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tensorrt.config import IBuilderConfig, new_config
+from tensorrt.enums import DataType
+from tensorrt.logger import Logger
+from tensorrt.plan import write_plan
+from tensorrt.plugins import IPluginRegistry, get_plugin_registry
+from tensorrt.release import Native, crash_if_told, script, told_to_fail
+from tensorrt.tactics import BuildError, choose_kernels
+
+if TYPE_CHECKING:
+    from tensorrt.host import IHostMemory
+
+PHASES = ("Building engine", "Building engine from subgraph")
+
+
+class ITensor(Native):
+    name = ""
+    shape = ()
+    dtype = DataType.FLOAT
+    is_shape_tensor = False
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("tensorrt.ITensor: No constructor defined!")
+
+
+def new_tensor(name: str, dtype: DataType, shape: tuple[int, ...], is_shape: bool) -> ITensor:
+    tensor = object.__new__(ITensor)
+    tensor.name, tensor.dtype, tensor.shape, tensor.is_shape_tensor = name, dtype, shape, is_shape
+    return tensor
+
+
+class INetworkDefinition(Native):
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("tensorrt.INetworkDefinition: No constructor defined!")
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self._inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self._outputs)
+
+    @property
+    def num_layers(self) -> int:
+        return len(self._nodes)
+
+    def get_input(self, index: int) -> ITensor:
+        return self._inputs[index]
+
+    def get_output(self, index: int) -> ITensor:
+        return self._outputs[index]
+
+
+class IOptimizationProfile(Native):
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("tensorrt.IOptimizationProfile: No constructor defined!")
+
+    def set_shape(
+        self, input: str, min: tuple[int, ...], opt: tuple[int, ...], max: tuple[int, ...]
+    ) -> None:
+        if not all(a <= b <= c for a, b, c in zip(min, opt, max, strict=True)):
+            raise ValueError("Shape provided for min is inconsistent with other shapes.")
+        self._shapes[input] = (tuple(min), tuple(opt), tuple(max))
+
+    def get_shape(self, input: str) -> list[tuple[int, ...]]:
+        return list(self._shapes.get(input, ()))
+
+
+class Builder(Native):
+    max_threads = 1
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+
+    def create_network(self, flags: int = 0) -> INetworkDefinition:
+        network = object.__new__(INetworkDefinition)
+        network._flags = flags
+        network._inputs, network._outputs, network._nodes, network._dims = [], [], [], {}
+        network._plugins = {}
+        return network
+
+    def create_builder_config(self) -> IBuilderConfig:
+        return new_config()
+
+    def create_optimization_profile(self) -> IOptimizationProfile:
+        profile = object.__new__(IOptimizationProfile)
+        profile._shapes = {}
+        return profile
+
+    def get_plugin_registry(self) -> IPluginRegistry:
+        return get_plugin_registry()
+
+    def build_serialized_network(
+        self, network: INetworkDefinition, config: IBuilderConfig
+    ) -> IHostMemory | None:
+        crash_if_told("build")
+        monitor = config.progress_monitor
+        try:
+            if told_to_fail("build"):
+                raise BuildError("the double was told to fail")
+            profiles = _checked_profiles(network, config)
+            if monitor is not None:
+                monitor.phase_start(PHASES[0], None, 2)
+                monitor.phase_start(PHASES[1], PHASES[0], len(network._nodes))
+            time.sleep(script().get("sleep_s", 0))
+            layers = choose_kernels(network, config, self._logger)
+            if monitor is not None:
+                for phase, steps in ((PHASES[1], len(network._nodes)), (PHASES[0], 2)):
+                    for step in range(steps):
+                        monitor.step_complete(phase, step)
+                    monitor.phase_finish(phase)
+        except BuildError as error:
+            self._logger.log(Logger.ERROR, f"IBuilder::buildSerializedNetwork: Error: {error}")
+            return None
+        return write_plan(network, config, layers, profiles)
+
+
+def _checked_profiles(network: INetworkDefinition, config: IBuilderConfig) -> list[dict]:
+    """Shapes of every input in every profile; a dynamic input needs a shape in each."""
+    profiles = config._profiles or [None]
+    found = []
+    for position, profile in enumerate(profiles):
+        shapes = {}
+        for tensor in network._inputs:
+            given = profile._shapes.get(tensor.name) if profile is not None else None
+            if given is None and -1 in tensor.shape:
+                raise BuildError(
+                    f"Network has dynamic or shape inputs, but profile {position} has no shape "
+                    f"for {tensor.name}"
+                )
+            shapes[tensor.name] = given or (tensor.shape,) * 3
+        found.append(shapes)
+    return found

@@ -1,0 +1,83 @@
+"""Which release the double is, and how it is to misbehave.
+
+Both come from the folder that holds the package `tensorrt`: the release from a `dist-info` folder
+there, as pip would leave it; the rest from `double.json`:
+
+    gpu        name of the GPU whose timings these are
+    crash      "parse", "build", "deserialize" or "execute": SIGSEGV there
+    fail       "build", "deserialize" or "execute": the call says that it failed
+    leak       globs of layers whose cache misses ERROR_ON_TIMING_CACHE_MISS does not see
+    drift      a number; another one gives other timings, as another driver would
+    sleep_s    how long a build takes
+    release    names of another release than the package says, such as "11.0"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from importlib.metadata import version
+from pathlib import Path
+
+HOME = Path(__file__).absolute().parent.parent
+
+
+def script() -> dict:
+    file = HOME / "double.json"
+    return json.loads(file.read_text()) if file.is_file() else {}
+
+
+VERSION = version("tensorrt")
+RELEASE = tuple(int(n) for n in re.findall(r"\d+", script().get("release", VERSION))[:2])
+MAJOR = RELEASE[0]
+
+
+def gpu_name() -> str:
+    return script().get("gpu", "NVIDIA Double 9000")
+
+
+def crash_if_told(where: str) -> None:
+    if script().get("crash") == where:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def told_to_fail(where: str) -> bool:
+    return script().get("fail") == where
+
+
+class Native:
+    """A class of the bindings: it refuses attributes that it does not have, as pybind11 does."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        object.__setattr__(self, name, value)
+
+
+def value(name: str, default: object, since: str = "10.0", removed: str = "99.0"):
+    """A property that can be written and only holds what it was given; None in other releases."""
+    if not in_release(since, removed):
+        return None
+
+    def get(self: Native) -> object:
+        return getattr(self, f"_{name}", default)
+
+    def put(self: Native, given: object) -> None:
+        object.__setattr__(self, f"_{name}", given)
+
+    return property(get, put)
+
+
+def in_release(since: str, removed: str = "99.0") -> bool:
+    first, last = (tuple(map(int, v.split("."))) for v in (since, removed))
+    return first <= RELEASE < last
+
+
+def drop_missing(cls: type) -> type:
+    """Takes away the members that this release does not have: those that are None."""
+    for name, member in list(vars(cls).items()):
+        if member is None and not name.startswith("__"):
+            delattr(cls, name)
+    return cls

@@ -1,0 +1,125 @@
+"""CUDA through cuda-core; the only module of this kind that imports it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from trtplug.backends.cuda_layer.interface import DeviceFacts
+
+if TYPE_CHECKING:
+    from trtplug.backends.cuda_layer.interface import Event, Stream
+
+
+class CoreStream:
+    """See `interface.Stream`."""
+
+    def __init__(self, device: Any) -> None:
+        self.stream = device.create_stream()
+
+    @property
+    def handle(self) -> int:
+        """`CUstream`."""
+        return int(self.stream.handle)
+
+    def synchronize(self) -> None:
+        """Waits."""
+        self.stream.sync()
+
+
+class CoreEvent:
+    """See `interface.Event`."""
+
+    def __init__(self, core: Any, device: Any) -> None:
+        self.event = device.create_event(core.EventOptions(timing_enabled=True))
+
+    def record(self, stream: Stream) -> None:
+        """Sets the point."""
+        assert isinstance(stream, CoreStream)
+        stream.stream.record(self.event)
+
+    def ms_since(self, earlier: Event) -> float:
+        """Milliseconds between two points."""
+        assert isinstance(earlier, CoreEvent)
+        self.event.sync()
+        return float(self.event - earlier.event)
+
+
+class CoreBuffer:
+    """See `interface.Buffer`. Copies go through pinned memory: buffers copy to buffers here."""
+
+    def __init__(self, core: Any, device: Any, size_bytes: int, stream: CoreStream) -> None:
+        self._host = core.LegacyPinnedMemoryResource()
+        self._memory = device.allocate(max(1, size_bytes), stream=stream.stream)
+        self._size_bytes = size_bytes
+
+    @property
+    def address(self) -> int:
+        """`CUdeviceptr`."""
+        return int(self._memory.handle)
+
+    @property
+    def size_bytes(self) -> int:
+        """As asked for."""
+        return self._size_bytes
+
+    def upload(self, data: bytes, stream: Stream) -> None:
+        """Fills its beginning."""
+        assert isinstance(stream, CoreStream)
+        staging = self._staging()
+        ctypes.memmove(int(staging.handle), data, min(len(data), self._size_bytes))
+        self._memory.copy_from(staging, stream=stream.stream)
+        stream.synchronize()
+        staging.close()
+
+    def download(self, size_bytes: int, stream: Stream) -> bytes:
+        """Its beginning."""
+        assert isinstance(stream, CoreStream)
+        staging = self._staging()
+        self._memory.copy_to(staging, stream=stream.stream)
+        stream.synchronize()
+        data = ctypes.string_at(int(staging.handle), size_bytes)
+        staging.close()
+        return data
+
+    def free(self) -> None:
+        """Gives it back."""
+        self._memory.close()
+
+    def _staging(self) -> Any:
+        """Pinned memory of the same size: buffers are copied whole."""
+        return self._host.allocate(max(1, self._size_bytes))
+
+
+class CoreLayer:
+    """See `interface.CudaLayer`. Takes the primary context, which TensorRT's runtime uses too."""
+
+    package = "cuda-core"
+
+    def __init__(self, position: int) -> None:
+        import cuda.core as core
+
+        self._core = core
+        self._device = core.Device(position)
+        self._device.set_current()
+
+    def device(self) -> DeviceFacts:
+        """The device in use."""
+        major, minor = self._device.compute_capability
+        return DeviceFacts(name=self._device.name, compute_capability=(major, minor))
+
+    def stream(self) -> CoreStream:
+        """A new one."""
+        return CoreStream(self._device)
+
+    def event(self) -> CoreEvent:
+        """A new one."""
+        return CoreEvent(self._core, self._device)
+
+    def buffer(self, size_bytes: int, stream: Stream) -> CoreBuffer:
+        """Device memory."""
+        assert isinstance(stream, CoreStream)
+        return CoreBuffer(self._core, self._device, size_bytes, stream)
+
+    def close(self) -> None:
+        """The primary context stays: it is shared with the CUDA runtime."""

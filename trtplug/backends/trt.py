@@ -1,0 +1,109 @@
+"""Enterprise TensorRT as a backend, seen from the parent: what it can do, without loading it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trtplug.backends.backend import Capabilities
+from trtplug.distribution import installed_version
+
+if TYPE_CHECKING:
+    from trtplug.backends.cache_api import TimingCacheApi
+    from trtplug.backends.options import BuildOptions
+    from trtplug.target import Sm
+
+_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
+
+_DRIVER_VERSION = Path("/sys/module/nvidia/version")
+
+CHILD_MODULE = "trtplug.backends.trt_build"
+
+
+class TrtBackend:
+    """Builds for the GPU at hand alone: it times kernels there, and takes the fastest."""
+
+    name = "trt"
+
+    def version(self) -> str | None:
+        """Version of the installed package, which is that of its bindings."""
+        return installed_version(*_PACKAGES)
+
+    def capabilities(self) -> Capabilities:
+        """The SM of the first GPU, where all that it needs is here."""
+        sms: tuple[Sm, ...] = ()
+        if not self.problem():
+            from trtplug.backends import gpu
+
+            sms = tuple(g.sm for g in gpu.find_gpus().gpus[:1])
+        return Capabilities(
+            sms=sms, needs_gpu=True, plugins=True, timing_cache=True, reproducible=False
+        )
+
+    def child_command(self) -> tuple[str, ...]:
+        """This interpreter, running the adapter."""
+        return (sys.executable, "-m", CHILD_MODULE)
+
+    def how_to_get(self) -> str:
+        """What is missing, by what stands in the way first."""
+        from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
+        from trtplug.backends.trt_capabilities import OLDEST, version_key
+
+        version = self.version()
+        if version is None or version_key(version) < version_key(OLDEST):
+            return f"pip install 'tensorrt>={OLDEST}', on a machine with an NVIDIA GPU"
+        if layer_package() is None:
+            return HOW_TO_GET
+        return "use a machine with an NVIDIA GPU and its driver; --backend rtx builds without one"
+
+    def problem(self) -> str:
+        """Why it cannot build here; empty where it can."""
+        version = self.version()
+        if version is None:
+            # Said at once: on most machines, nothing more need be loaded.
+            return "it is not installed"
+        from trtplug.backends import gpu
+        from trtplug.backends.cuda_layer.find import layer_package
+        from trtplug.backends.trt_capabilities import OLDEST, version_key
+
+        if version_key(version) < version_key(OLDEST):
+            return f"TensorRT {version} is older than {OLDEST}"
+        if layer_package() is None:
+            return "neither pycuda nor cuda-core is installed"
+        return gpu.find_gpus().problem
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what the installed release does not have.
+
+        Raises:
+            OptionUnsupportedError: an option, or a name given to one, that it lacks.
+        """
+        from trtplug.backends.trt_options import check_trt_options
+
+        check_trt_options(options.trt, self.version() or "")
+
+    def place(self) -> str:
+        """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
+        from trtplug.backends import gpu
+
+        search = gpu.find_gpus()
+        names = [g.name for g in search.gpus[:1]]
+        return ", ".join((*names, f"driver {_driver()}", f"CUDA {search.driver}"))
+
+    def timing_caches(self) -> TimingCacheApi:
+        """TensorRT's own operations on timing caches, each in a process of its own."""
+        from trtplug.backends.trt_caches import TrtTimingCaches
+
+        return TrtTimingCaches()
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Which GPU is the first."""
+        return ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+
+
+def _driver() -> str:
+    try:
+        return _DRIVER_VERSION.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return "unknown"
