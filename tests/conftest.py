@@ -7,11 +7,16 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.real_models import LIGHT, light_model, ppocr_model
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# Work is counted, not timed: on a busy machine any example may take long.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # What a terminal, a CI service or a user's own settings would change in the output of a test.
 _FOREIGN = (

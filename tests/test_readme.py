@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trtplug import errors
+from trtplug.rewrite.pair import PairMissReason
 from trtplug.rewrite.site import NearMissReason
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,13 +25,17 @@ def error_table() -> str:
     return "\n".join(lines)
 
 
-def reason_table() -> str:
+def reason_table(reasons: type[NearMissReason | PairMissReason] = NearMissReason) -> str:
     lines = ["| reason | meaning |", "|---|---|"]
-    lines += [f"| `{reason.value}` | {reason.sentence} |" for reason in NearMissReason]
+    lines += [f"| `{reason.value}` | {reason.sentence} |" for reason in reasons]
     return "\n".join(lines)
 
 
-TABLES = {"errors": error_table, "reasons": reason_table}
+TABLES = {
+    "errors": error_table,
+    "reasons": reason_table,
+    "pair reasons": lambda: reason_table(PairMissReason),
+}
 
 
 def replaced(text: str) -> str:

@@ -210,10 +210,18 @@ class _Filler:
         if isinstance(value, dict):
             kinds = [h for h in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(h)]
             return self.record(value, typing.cast("type", kinds[0])) if kinds else value
-        if isinstance(value, list) and typing.get_origin(hint) is tuple:
-            item = typing.get_args(hint)[0]
+        if isinstance(value, list) and (item := _item_hint(hint)) is not None:
             return [self.value(v, item) for v in value]
         return value
+
+
+def _item_hint(hint: object) -> object | None:
+    """`X` of `tuple[X, ...]`, which may stand beside None; None for any other hint."""
+    for each in (hint, *typing.get_args(hint)):
+        if typing.get_origin(each) is tuple:
+            item: object = typing.get_args(each)[0]
+            return item
+    return None
 
 
 class _Maker:
@@ -226,7 +234,7 @@ class _Maker:
         if value is None:
             return None
         if isinstance(value, list):
-            item = typing.get_args(hint)[0]
+            item = _item_hint(hint)
             return tuple(self.make(v, item) for v in value)
         if isinstance(value, dict):
             kinds = [h for h in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(h)]

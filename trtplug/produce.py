@@ -14,8 +14,8 @@ from trtplug.backends.log import Listing, parse_layer_text
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.contents import describe_file
+from trtplug.engine.lock import CACHE, CACHE_FILES, LOCK, Lock, LockCache
 from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
-from trtplug.engine.lock import Lock, LockLayer
 from trtplug.engine.manifest import (
     Agreement,
     ManifestEngine,
@@ -28,6 +28,8 @@ from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
+from trtplug.report.candidates import report_timing_cache
+from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import Report, ReportEngine, ReportIsland
@@ -37,6 +39,9 @@ from trtplug.target import parse_target
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
+    from trtplug.backends.tactic_table import CandidateTable
+    from trtplug.engine.cache_files import CacheEntry
+    from trtplug.engine.timing_cache import CacheOutcome
     from trtplug.plan.plan import PlannedTarget
 
 
@@ -62,24 +67,39 @@ class Ground:
 
 
 def produce_target(
-    ground: Ground, planned: PlannedTarget, outcome: Outcome, agreement: Agreement | None
+    ground: Ground,
+    planned: PlannedTarget,
+    outcome: Outcome,
+    agreement: Agreement | None,
+    cache: CacheOutcome | None = None,
 ) -> tuple[ManifestTarget, Report]:
     """Names the engine, writes report and lock beside it, and says what the manifest holds.
 
+    Args:
+        ground: what all targets have in common.
+        planned: the target.
+        outcome: of its build.
+        agreement: of repeated builds.
+        cache: what the build did with its timing cache; None where the builder has none. The cache
+            itself, and its sidecar, are taken from the target's folder where they lie there.
+
     Raises:
         BuildFailedError: the file is not what the builder gave.
+        CacheUnusableError: the timing cache is not what its sidecar tells of.
     """
     place = ground.folder / planned.sm
     engine = _name_engine(ground, planned, outcome)
     listing = _take_listing(place / "layers.txt")
-    report = make_report(_inputs(ground, planned, outcome, engine, listing))
+    tables = read_tables(place / "build.log")
+    cached = _read_cache(place)
+    report = make_report(_inputs(ground, planned, outcome, engine, listing, tables, cache))
     _check_precision(ground.plan.precision, report)
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
-    lock = _lock(ground, planned, outcome, report, shapes)
-    (place / "lock.json").write_text(to_json(lock), encoding="utf-8")
-    names = ("report.json", "report.html", "lock.json", "build.log")
+    lock = _lock(ground, planned, outcome, report, shapes, tables, cached)
+    (place / LOCK).write_text(to_json(lock), encoding="utf-8")
+    names = ("report.json", "report.html", LOCK, "build.log", *(CACHE_FILES if cached else ()))
     made = ManifestTarget(
         target=planned.target,
         sm=planned.sm,
@@ -153,12 +173,33 @@ def _take_listing(file: Path) -> Listing | None:
     return listing
 
 
+def _read_cache(place: Path) -> CacheEntry | None:
+    """The timing cache that ships beside the engine, where there is one with its sidecar."""
+    if not all((place / name).is_file() for name in CACHE_FILES):
+        return None
+    from trtplug.engine.cache_transfer import read_cache
+
+    return read_cache(place / CACHE)
+
+
+def read_tables(log: Path) -> tuple[CandidateTable, ...]:
+    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
+    data = log.read_bytes()
+    if b"Autotuning op " not in data:
+        return ()
+    from trtplug.backends.tactic_log import parse_tactic_text
+
+    return parse_tactic_text(data.decode("utf-8", "replace")).tables
+
+
 def _inputs(
     ground: Ground,
     planned: PlannedTarget,
     outcome: Outcome,
     engine: ReportEngine,
     listing: Listing | None,
+    tables: tuple[CandidateTable, ...],
+    cache: CacheOutcome | None,
 ) -> ReportInputs:
     found = (find_profile(name, ground.profiles) for name in planned.gpus)
     return ReportInputs(
@@ -182,6 +223,8 @@ def _inputs(
             *outcome.warnings,
             *_aslr_warning(outcome),
         ),
+        tables=tables,
+        cache=report_timing_cache(cache),
     )
 
 
@@ -210,6 +253,8 @@ def _lock(
     outcome: Outcome,
     report: Report,
     shapes: tuple[str, ...],
+    tables: tuple[CandidateTable, ...],
+    cached: CacheEntry | None,
 ) -> Lock:
     return Lock(
         schema=LOCK_SCHEMA,
@@ -219,6 +264,7 @@ def _lock(
         backend=ground.plan.backend,
         backend_version=outcome.builder_version,
         library=outcome.library,
+        gpu=lock_gpu(cached.sidecar.identity) if cached else None,
         shapes=shapes,
         precision=ground.plan.precision,
         flags=ground.plan.flags,
@@ -228,14 +274,15 @@ def _lock(
             canonical_sha256=report.engine.canonical_sha256,
             bytes=report.engine.bytes,
         ),
-        layers=tuple(
-            LockLayer(
-                name=layer.name,
-                type=layer.type,
-                onnx_nodes=layer.onnx_nodes,
-                kernel=layer.kernel,
-                kernel_status=layer.kernel_status,
-            )
-            for layer in report.layers
+        timing_cache=_lock_cache(planned.sm, cached) if cached else None,
+        layers=lock_layers(report),
+        tactics=(
+            lock_tactics(cached.sidecar.winners, tables, ground.prepared.names) if cached else None
         ),
+        sites=lock_sites(report, {}),
     )
+
+
+def _lock_cache(sm: str, cached: CacheEntry) -> LockCache:
+    sidecar = cached.sidecar
+    return LockCache(file=f"{sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))

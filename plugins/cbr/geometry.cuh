@@ -55,6 +55,38 @@ __device__ __forceinline__ Pixel pixel_at(int index, const Extents& at) {
           column * Site::kStrideW - Site::kPadLeft};
 }
 
+// Bit r * kKernelW + s: whether tap (r, s) of the pixel's window falls into the image.
+template <class Site>
+__device__ __forceinline__ unsigned long long taps_inside(const Pixel& pixel, const Extents& at) {
+  unsigned across = 0;
+#pragma unroll
+  for (int s = 0; s < Site::kKernelW; ++s) {
+    const int column = pixel.left + s * Site::kDilationW;
+    across |= (static_cast<unsigned>(column) < static_cast<unsigned>(at.width) ? 1u : 0u) << s;
+  }
+  unsigned long long all = 0;
+#pragma unroll
+  for (int r = 0; r < Site::kKernelH; ++r) {
+    const int row = pixel.top + r * Site::kDilationH;
+    if (static_cast<unsigned>(row) < static_cast<unsigned>(at.height)) {
+      all |= static_cast<unsigned long long>(across) << (r * Site::kKernelW);
+    }
+  }
+  return all;
+}
+
+// What holds those bits: 32 where they are enough, for the test of a tap is then one instruction.
+template <bool kNarrow, class Dummy = void>
+struct MaskType {
+  using Type = unsigned long long;
+};
+template <class Dummy>
+struct MaskType<true, Dummy> {
+  using Type = unsigned;
+};
+template <bool kNarrow>
+using TapMask = typename MaskType<kNarrow>::Type;
+
 // Elements that a pixel takes in HWC8: its channels, filled up to a multiple of 8.
 __host__ __device__ constexpr int padded(int channels) {
   return divide_up(channels, 8) * 8;

@@ -104,27 +104,8 @@ class VectorLoader {
     from_[i] = from + before * kPixel;
     mask_[i] = 0;
     if (inside) {
-      mask_[i] = taps_inside(pixel, at);
+      mask_[i] = taps_inside<Site>(pixel, at);
     }
-  }
-
-  // Bit r * kKernelW + s: whether tap (r, s) falls into the image.
-  __device__ __forceinline__ unsigned long long taps_inside(const Pixel& pixel, const Extents& at) {
-    unsigned across = 0;
-#pragma unroll
-    for (int s = 0; s < Site::kKernelW; ++s) {
-      const int column = pixel.left + s * Site::kDilationW;
-      across |= (static_cast<unsigned>(column) < static_cast<unsigned>(at.width) ? 1u : 0u) << s;
-    }
-    unsigned long long all = 0;
-#pragma unroll
-    for (int r = 0; r < Site::kKernelH; ++r) {
-      const int row = pixel.top + r * Site::kDilationH;
-      if (static_cast<unsigned>(row) < static_cast<unsigned>(at.height)) {
-        all |= static_cast<unsigned long long>(across) << (r * Site::kKernelW);
-      }
-    }
-    return all;
   }
 
   // Bytes of row i's chunk to take: 16, fewer at the last channels, none outside the image.
@@ -152,18 +133,8 @@ class VectorLoader {
     }
   }
 
-  // 32 bits where they are enough: the test of a tap is then one instruction.
-  template <bool kNarrow, class Dummy = void>
-  struct Mask {
-    using Type = unsigned long long;
-  };
-  template <class Dummy>
-  struct Mask<true, Dummy> {
-    using Type = unsigned;
-  };
-
   const Element* from_[kRows];
-  typename Mask<(kTaps + kChunks <= 32)>::Type mask_[kRows];
+  TapMask<(kTaps + kChunks <= 32)> mask_[kRows];
   uint4 staged_[kRows];
   unsigned to_;
   int width_;

@@ -6,7 +6,7 @@ import pytest
 
 from trtplug import errors
 from trtplug.cli.main import main, main_inner
-from trtplug.tactics.catalog import TACTICS
+from trtplug.tactics.either import ALL_TACTICS
 
 SMALL = ("--shape", "x=1x3x32x32", "--precision", "fp16", "--target", "sm_89")
 
@@ -20,7 +20,7 @@ def test_list_names_every_tactic_in_each_format(capsys):
     for form in ("text", "markdown", "json"):
         status, said = run(capsys, "list", "--format", form)
         assert status == errors.DONE
-        assert all(t.name in said.out for t in TACTICS)
+        assert all(t.name in said.out for t in ALL_TACTICS)
     record = json.loads(said.out)["tactics"][0]
     assert {"tactic", "number", "dtypes", "sms", "layout", "shared_bytes"} <= record.keys()
 
@@ -55,17 +55,44 @@ def test_check_passes_on_a_site_and_says_what_was_run(capsys, det):
     assert check["shared_ratio"] == 1.0
 
 
+PAIR = ("--site", "p2o.Conv.13+p2o.Conv.14", "--tactic", "pair_32x64x64")
+
+
+def test_a_pair_is_compiled_and_checked(capsys, det):
+    status, said = run(capsys, "compile", det, *SMALL, *PAIR, "--format", "json")
+    assert status == errors.DONE
+    document = json.loads(said.out)
+    (kernel,) = document["kernels"]
+    (problem,) = document["problems"]
+    assert (kernel["tactic"], kernel["status"], kernel["spill_bytes"]) == ("pair_32x64x64", "ok", 0)
+    assert problem["attributes"]["depthwise"]["kernel_shape"] == [5, 5]
+    assert problem["attributes"]["pointwise"]["activation"] == "hard_swish"
+    assert kernel["predicted_us"] > 2
+    status, said = run(capsys, "check", det, *SMALL, *PAIR, "--format", "json")
+    assert status == errors.DONE
+    (check,) = json.loads(said.out)["checks"]
+    assert (check["status"], check["shared_ratio"]) == ("passed", 1.0)
+    assert check["sites"][0] == "p2o.Conv.13+p2o.Conv.14"
+
+
+def test_the_text_of_a_pair_names_both_convolutions(capsys, det):
+    status, said = run(capsys, "compile", det, *SMALL, *PAIR)
+    assert status == errors.DONE
+    assert "p2o.Conv.13+p2o.Conv.14" in said.out
+    assert "5x5 stride 1x1, group 192, hard_swish, then 1x1, hard_swish, residual none" in said.out
+
+
 def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
     from trtplug.candidates import compile as candidates
     from trtplug.kernels.source import assemble
 
-    real = candidates.generate
+    real = candidates.generate_either
 
     def broken(tactic, problem, sm):
         good = real(tactic, problem, sm)
         return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
 
-    monkeypatch.setattr(candidates, "generate", broken)
+    monkeypatch.setattr(candidates, "generate_either", broken)
     site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_1", "--tactic", "depthwise_2")
     status, said = run(capsys, "compile", det, *SMALL, *site, "--format", "json")
     assert status == errors.BUILD_FAILED

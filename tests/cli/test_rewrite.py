@@ -26,6 +26,25 @@ def test_real_models_stay_equal(name, tmp_path, capsys, request):
     assert "Conv" not in {n.op_type for n in made.graph.node}
 
 
+@pytest.mark.parametrize(("name", "pairs"), [("det", 12), ("cls", 2)])
+def test_pairs_stay_equal(name, pairs, tmp_path, capsys, request):
+    model, out = request.getfixturevalue(name), tmp_path / "out.onnx"
+    arguments = ["rewrite", str(model), "-o", str(out), "--pairs", "--check"]
+    assert main([*arguments, "--shape", SHAPES[name]]) == 0
+    said = capsys.readouterr().out
+    assert f"{pairs} pairs among them" in said
+    assert "equal in 6 runs" in said
+    made = onnx.load(out)
+    onnx.checker.check_model(made, full_check=True)
+    assert [n.op_type for n in made.graph.node].count("CBRPair") == pairs
+
+
+def test_pairs_in_float16_are_alike(cls, tmp_path, capsys):
+    arguments = ["rewrite", str(cls), "-o", str(tmp_path / "out.onnx"), "--pairs", "--check"]
+    assert main([*arguments, "--shape", SHAPES["cls"], "--precision", "fp16"]) == 0
+    assert "cosine at least 0.999" in capsys.readouterr().out
+
+
 # VGG-19 and AlexNet have no BatchNormalization and gigabytes of constant fill in their Gemms.
 @pytest.mark.parametrize(
     "name", [n for n in LIGHT if n not in ("vgg19", "bvlc_alexnet", "zfnet512")]
@@ -85,6 +104,7 @@ def test_a_check_that_fails_is_exit_1(tmp_path, capsys):
         (["--keep-fp32", "*"], "mean nothing with --precision keep"),
         (["--io-precision", "match"], "mean nothing with --precision keep"),
         (["--check"], "dynamic axes and no shape"),
+        (["--pairs", "--no-sites"], "means nothing with --no-sites"),
         (["--precision", "fp16", "--keep-fp32", "zzz"], "'zzz' matches no node"),
     ],
 )

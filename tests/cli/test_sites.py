@@ -31,6 +31,27 @@ def test_json_has_the_fields_that_scripts_rely_on(det, capsys):
     assert document["totals"]["covered"] is None
 
 
+def test_pairs_and_why_others_are_none(det, capsys):
+    assert main(["sites", str(det), "--shape", "x=1x3x640x640", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["pairs"]) == 12
+    assert document["pairs"][0] == {
+        "depthwise": "p2o.Conv.1",
+        "pointwise": "p2o.Conv.2",
+        "between": document["sites"][1]["output"],
+        "between_dims": [1, 16, 320, 320],
+        "bytes_spared": 2 * 4 * 16 * 320 * 320,
+    }
+    reasons = {m["conv"]: (m["reason"], m["node"]) for m in document["pair_near_misses"]}
+    assert reasons["p2o.Conv.21"] == ("multi_consumer", "p2o.GlobalAveragePool.0")
+    assert reasons["p2o.Conv.25"] == ("other_op", "p2o.Mul.122")
+    for form in ("text", "markdown"):
+        assert main(["sites", str(det), "--format", form]) == 0
+        out = capsys.readouterr().out
+        assert "12 depthwise + pointwise pairs" in out
+        assert "1x16" not in out  # No sizes without a shape.
+
+
 def test_near_misses_with_their_reasons(tmp_path, capsys):
     b = Builder()
     y = b.add("Conv", "x", "w", name="dynamic")

@@ -82,6 +82,22 @@ def test_tangled_control_flow(sm: str) -> None:
     assert y.tolist() == [steps_of(int(v)) for v in x]
 
 
+def test_a_wide_register_that_only_some_lanes_ever_write() -> None:
+    """Once a crash: what it held before was a placeholder of 32 bits."""
+    body = """
+    setp.lt.s32 %p1, %tid, 32;
+    @%p1 bra LOW;
+    mov.u32 %t5, 7;
+    bra OUT;
+    LOW:
+    mul.wide.s32 %w1, %tid, 3;
+    cvt.u32.u64 %t5, %w1;
+    """
+    run, out = run_body(body)
+    assert run.findings == ()
+    assert out.tolist() == [3 * n for n in range(32)] + [7] * 32
+
+
 def test_a_short_last_warp() -> None:
     run, out = run_body("bar.sync 0;\nmov.u32 %t5, %ntid.x;", threads=40)
     assert run.findings == ()

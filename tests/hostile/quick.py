@@ -35,6 +35,9 @@ class QuickChildren:
     def submit(self, requests: Iterable[BuildRequest]) -> None:
         self._requests += requests
 
+    def withdraw(self) -> None:
+        self._requests.clear()
+
     def outcomes(self, on_event: Callable[[str, Event], None]) -> Iterator[Outcome]:
         for request in self._requests:
             on_event(request.target, {"event": "phase", "name": "Building", "steps": 1})

@@ -97,7 +97,7 @@ def test_interrupt_keeps_the_bundle_that_was_there(tmp_path: Path, model: Path, 
 
 
 def test_killed_child_is_told_and_the_other_target_goes_on(tmp_path: Path, own_store: Path):
-    save(conv_chain(100), tmp_path / "m.onnx")
+    save(conv_chain(400), tmp_path / "m.onnx")  # long enough for one of them to be met
     build = start("build", "m.onnx", *TARGETS, "--jobs", "2", cwd=tmp_path)
     os.kill(building(build)[0], signal.SIGKILL)
     _, err = build.communicate(timeout=60)

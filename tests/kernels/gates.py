@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.kernels.compile import Kernel, compile_kernel
 from trtplug.kernels.loop import count_loop
 from trtplug.kernels.sass import LOCAL, MainLoop
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
-from trtplug.tactics.catalog import TACTICS
-from trtplug.tactics.generate import generate, threads_of
-from trtplug.tactics.space import legal_tactics
+from trtplug.tactics.either import ALL_TACTICS, generate_either, list_either, threads_of_either
+from trtplug.tactics.pair.catalog import PairTactic
 from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.target import Sm
 
@@ -41,11 +41,22 @@ REGISTERS = {
 }
 """Tile -> budget from sm_80 on."""
 
+PAIR_REGISTERS = {
+    "pair_128x64x32": 128,
+    "pair_64x128x32": 168,
+    "pair_64x256x32": 128,
+    "pair_64x32x64": 128,
+    "pair_32x64x64": 128,
+}
+"""Pair -> budget from sm_80 on, for kernels of 3x3."""
+
 
 def _sample(tactic):
     """What a tactic is made for, with an activation and a residual."""
     fused = {"activation": "silu", "residual": "after_activation"}
     match tactic:
+        case PairTactic():
+            return pair((8, 192, 28, 28), 96, residual="after_activation")
         case Gemm(pointwise=True):
             return problem((8, 1024, 14, 14), 256, kernel=(1, 1), pads=(0, 0, 0, 0), **fused)
         case Gemm():
@@ -60,7 +71,7 @@ def _sample(tactic):
             return problem((8, 30, 28, 28), 45, group=3, dtype=dtype, **fused)
 
 
-SAMPLES = {tactic.name: _sample(tactic) for tactic in TACTICS}
+SAMPLES = {tactic.name: _sample(tactic) for tactic in ALL_TACTICS}
 
 
 def sample_of(tactic):
@@ -80,11 +91,12 @@ class Figures:
 def measure(tactic, number):
     """The figures; None where the tactic does not exist on the SM."""
     given, sm = sample_of(tactic), Sm(number)
-    if tactic not in legal_tactics(given, sm, 48 * 1024):
+    legal = [c.tactic for c in list_either(given, sm, 48 * 1024) if c.exclusion is None]
+    if tactic not in legal:
         return None
-    kernel = compile_kernel(generate(tactic, given, sm), sm, None)
+    kernel = compile_kernel(generate_either(tactic, given, sm), sm, None)
     assert isinstance(kernel, Kernel), kernel.log
-    blocks = blocks_per_sm(kernel.usage, threads_of(tactic), LIMITS[number])
+    blocks = blocks_per_sm(kernel.usage, threads_of_either(tactic), LIMITS[number])
     return Figures(usage=kernel.usage, loop=count_loop(kernel, None), blocks=blocks)
 
 
@@ -95,6 +107,9 @@ def gate(tactic, number, found):
         faults.append(f"{found.usage.spill_bytes} bytes spilt")
     if found.loop is not None and found.loop.count(*LOCAL):
         faults.append("local memory in the loop")
+    budget = PAIR_REGISTERS.get(tactic.name)
+    if budget is not None and number >= 80 and found.usage.registers > budget:
+        faults.append(f"{found.usage.registers} registers, at most {budget}")
     if isinstance(tactic, Gemm):
         faults += _gemm_faults(tactic, number, found)
     return faults

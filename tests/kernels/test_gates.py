@@ -6,12 +6,13 @@ import pytest
 
 from tests.kernels.gates import CUTLASS_SHARE, gate, measure
 from trtplug.kernels.sass import MainLoop
-from trtplug.tactics.catalog import TACTICS, find_tactic
+from trtplug.tactics.catalog import find_tactic
+from trtplug.tactics.either import ALL_TACTICS, find_either
 
 GATED = {tile for _, tile in CUTLASS_SHARE}
 
 
-@pytest.mark.parametrize("tactic", TACTICS, ids=lambda t: t.name)
+@pytest.mark.parametrize("tactic", ALL_TACTICS, ids=lambda t: t.name)
 def test_sm_80(tactic):
     assert gate(tactic, 80, measure(tactic, 80)) == []
 
@@ -26,10 +27,13 @@ def test_sm_80(tactic):
         ("igemm_128x128x32_s3", 90),
         ("igemm_64x32x64_s3", 90),
         ("igemm_128x128x32_s2", 120),
+        ("pair_64x128x32", 75),
+        ("pair_64x256x32", 90),
+        ("pair_128x64x32", 120),
     ],
 )
 def test_other_sms(name, number):
-    tactic = find_tactic(name)
+    tactic = find_either(name)
     assert gate(tactic, number, measure(tactic, number)) == []
 
 

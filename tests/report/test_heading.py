@@ -15,6 +15,7 @@ from trtplug.report.heading import (
     site_words,
     total_words,
 )
+from trtplug.report.report import ReportTimingCache
 
 
 def test_facts_name_the_model_the_target_and_the_engine() -> None:
@@ -27,6 +28,54 @@ def test_facts_name_the_model_the_target_and_the_engine() -> None:
         "input x": "1x3x320x320 to 1x3x960x960, opt 1x3x640x640, fp32",
         "engine": "det.rtx-1.7-sm_89.engine (9.26 MiB)",
     }
+
+
+CACHE = ReportTimingCache(
+    word="partial",
+    reason="",
+    set_aside=None,
+    keys_before=10,
+    keys_after=11,
+    hits=9,
+    misses=1,
+    lost=0,
+    changed=0,
+    sha256="ab" * 32,
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "partial: 9 hits, 1 miss"),
+        ({"hits": None, "misses": 2}, "partial: hits not known, 2 misses"),
+        (
+            {"changed": 1, "lost": 2},
+            "partial: 9 hits, 1 miss, 1 changed winner, 2 lost keys",
+        ),
+        (
+            {"word": "rejected", "reason": "foreign: gpu: a\nb", "hits": 0},
+            r"rejected (foreign: gpu: a\nb): 0 hits, 1 miss",
+        ),
+    ],
+)
+def test_the_timing_cache_has_one_word_and_its_counts(fields, words) -> None:
+    report = replace(small_report(), timing_cache=replace(CACHE, **fields))
+    assert dict(heading_facts(report))["timing cache"] == words
+    assert "timing cache" not in dict(heading_facts(small_report()))
+
+
+def test_what_ran_on_a_gpu_is_told() -> None:
+    report = small_report()
+    assert bound_note(report).endswith("layers and engine were not timed.")
+    predicted = tuple(
+        replace(
+            x,
+            candidates=tuple(replace(c, timed_by="prediction") for c in x.candidates),
+        )
+        for x in report.layers
+    )
+    assert bound_note(replace(report, layers=predicted)).endswith("Nothing was run on a GPU.")
 
 
 def test_what_is_unknown_is_not_made_up() -> None:
@@ -46,7 +95,7 @@ def test_an_input_of_one_size_shows_it_once() -> None:
 def test_a_bound_is_never_called_a_time() -> None:
     report = small_report()
     assert "not times" in bound_note(report)
-    assert "Nothing was run" in bound_note(report)
+    assert "Nothing was run" in bound_note(realistic_report())
     timed = (replace(report.layers[2], time_us=1.0),)
     assert "Times were measured" in bound_note(replace(report, layers=timed))
 

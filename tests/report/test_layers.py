@@ -10,6 +10,7 @@ from tests.report.test_bounds import GPU
 from trtplug.backends.log import EngineLayer, LayerTensor, Listing
 from trtplug.model.load import load_model
 from trtplug.model.ranges import resolve_ranges
+from trtplug.report.candidates import NO_TABLES
 from trtplug.report.layers import LayerContext, added_kind, kernel_of, report_layers
 from trtplug.report.model_facts import gather_facts
 from trtplug.report.sites import report_near_misses, report_sites
@@ -67,6 +68,7 @@ def rows_of(facts, *layers):
         facts=facts,
         profiles=(GPU,),
         tf32=True,
+        joined=NO_TABLES,
     )
     return report_layers(context)
 

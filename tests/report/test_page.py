@@ -336,8 +336,10 @@ def test_candidates_are_listed(opened: Callable[..., Page]) -> None:
     page = opened(small_report())
     page.one("#layer-2 button").click()
     detail = page.one("#layer-table tr.detail").text
-    assert "2 candidates" in detail
-    assert "3.25 0x8047623b83d18058" in detail
+    assert "3 candidates" in detail
+    assert "3.25 1.00 timed by the builder, alone 0x8047623b83d18058" in detail
+    assert "not timed" in detail
+    assert page.column(7)[:2] == ["-", "3.1% near tie"]
 
 
 def test_measured_times_get_a_column(opened: Callable[..., Page]) -> None:

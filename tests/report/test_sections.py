@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import chain_report, make_site, small_report
+from trtplug.report.report import ReportCandidateTable
 from trtplug.report.sections import sections
 
 
 def test_each_thing_that_stands_out_is_listed() -> None:
-    added, sites, misses, islands, warnings = sections(small_report())
+    added, sites, misses, islands, near, warnings = sections(small_report())
     assert added.title == "Added by the builder: 1 reformat, 1 cast, 1 copy"
     assert [line.words for line in added.lines] == [
         "#1 reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
@@ -28,7 +29,24 @@ def test_each_thing_that_stands_out_is_listed() -> None:
     ]
     assert islands.title == "Kept in float32: 3"
     assert islands.lines[1].words == "Softmax: why a|b"
+    assert near.title == "Near ties: 1 (by the builder's own timing of single kernels)"
+    assert [line.words for line in near.lines] == ["#2 3.1% to a|b (3.25 and 3.35 µs)"]
     assert [line.words for line in warnings.lines][3] == r"two\nlines"
+
+
+def test_candidates_of_no_layer_say_why() -> None:
+    table = ReportCandidateTable(
+        op="a\nb",
+        cache_key="0x0",
+        onnx_nodes=(),
+        candidates=small_report().layers[2].candidates,
+        margin=None,
+        near_tie=None,
+        why="no layer",
+    )
+    section = sections(replace(chain_report(2), unjoined_candidates=(table,)))[-1]
+    assert section.title == "Candidates of no certain layer: 1"
+    assert [(x.name, x.words) for x in section.lines] == [(r"a\nb", "3 candidates; no layer")]
 
 
 def test_warnings_have_no_heading_where_there_are_none() -> None:

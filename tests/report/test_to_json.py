@@ -117,7 +117,7 @@ def test_what_is_no_document_is_refused(text: str) -> None:
         report_from_json(text, "r.json")
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_damaged_document_is_read_or_refused_and_never_anything_else(data) -> None:
     text = report_to_json(small_report())

@@ -65,7 +65,7 @@ def test_golden(name: str) -> None:
 def test_renders_as_tables_lists_and_headings_and_nothing_else() -> None:
     page = _render(report_to_markdown(small_report()))
     assert page.tags == OUR_TAGS
-    layers = [r for r in page.rows if len(r) == 10]
+    layers = [r for r in page.rows if len(r) == 11]
     assert [r[0] for r in layers] == ["#", "4", "2", "3", "1", "0", "5"]
     assert layers[1][1] == HOSTILE[10]
     assert layers[1][4] == "k|`<b>"
@@ -89,7 +89,13 @@ def test_measured_times_get_a_column() -> None:
     report = small_report()
     layers = tuple(replace(x, time_us=7.25) for x in report.layers)
     rows = _render(report_to_markdown(replace(report, layers=layers))).rows
-    assert [r[9] for r in rows if len(r) == 11][:2] == ["Time µs", "7.25"]
+    assert [r[9] for r in rows if len(r) == 12][:2] == ["Time µs", "7.25"]
+
+
+def test_margins_get_a_column_where_there_are_candidates() -> None:
+    rows = _render(report_to_markdown(small_report())).rows
+    assert [r[9] for r in rows if len(r) == 11][:3] == ["Margin", "-", "3.1% near tie"]
+    assert "Margin" not in report_to_markdown(chain_report(2))
 
 
 def test_a_report_without_layers_or_gpus() -> None:

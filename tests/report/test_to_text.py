@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -50,7 +50,7 @@ def test_the_largest_bound_comes_first() -> None:
 
 
 def test_bounds_are_called_bounds_above_the_table() -> None:
-    head = report_to_text(small_report()).split("───")[0]
+    head = report_to_text(realistic_report()).split("───")[0]
     assert "Bounds are lower bounds, not times" in head
     assert "time" not in head.replace("not times", "")
 
@@ -87,6 +87,7 @@ def test_a_report_without_layers_or_gpus() -> None:
     assert "no profile of such a GPU" in report_to_text(report)
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(st.characters()), st.sampled_from(HOSTILE)))
 def test_no_name_breaks_a_line_or_steers_the_terminal(name: str) -> None:
     report = small_report()

@@ -9,9 +9,7 @@ import numpy as np
 
 from trtplug.errors import PtxError
 from trtplug.kernels.compile import Kernel
-from trtplug.tactics.check import random_tensors, run_tactic
-from trtplug.tactics.launch import launch_of
-from trtplug.tactics.tactic import Stem
+from trtplug.tactics.either import check_either, launch_either
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -88,15 +86,13 @@ def check_tasks(
 def _check(task: Task, outcome: Outcome, rng: np.random.Generator, most_blocks: int) -> CheckEntry:
     tactic, problem = task.candidate.tactic, task.asked.problem
     sizes = problem.x.opt
-    grid = launch_of(tactic, problem, sizes).grid
+    grid = launch_either(tactic, problem, sizes).grid
     total = int(grid[0] * grid[1] * grid[2])
     if not isinstance(outcome, Kernel):
         return _entry(task, outcome.status, total, (outcome.log,), None)
     blocks = None if total <= most_blocks else sample_blocks(total, most_blocks, rng)
-    input_dtype = tactic.x_dtype if isinstance(tactic, Stem) else None
-    tensors = random_tensors(problem, sizes, rng, input_dtype)
     try:
-        checked = run_tactic(tactic, problem, outcome.ptx, tensors, blocks=blocks)
+        checked = check_either(tactic, problem, outcome.ptx, sizes, rng, blocks)
     except PtxError as error:
         return _entry(task, "not_emulated", total, (error.message,), None)
     found = (*checked.problems, *map(str, checked.findings))

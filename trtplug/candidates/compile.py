@@ -11,10 +11,15 @@ from trtplug.kernels.loop import count_loops
 from trtplug.kernels.source import KernelSource
 from trtplug.kernels.usage import LIMITS, blocks_per_sm
 from trtplug.ops.cbr import CbrAttributes
+from trtplug.ops.cbr_pair import CbrPairAttributes
 from trtplug.profile import GpuProfile
-from trtplug.tactics.estimate import predict
-from trtplug.tactics.generate import generate, threads_of
-from trtplug.tactics.space import Candidate, list_tactics
+from trtplug.tactics.either import (
+    EitherCandidate,
+    generate_either,
+    list_either,
+    predict_either,
+    threads_of_either,
+)
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
@@ -29,11 +34,11 @@ SCHEMA = "trtplug.kernels/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemEntry:
-    """One fused convolution of the model."""
+    """One fused convolution, or one fused pair, of the model."""
 
     sites: tuple[str, ...]
-    """Labels of the convolutions that have it."""
-    attributes: CbrAttributes
+    """Labels of the convolutions that have it; of pairs both, such as `dw+pw`."""
+    attributes: CbrAttributes | CbrPairAttributes
     outputs: int
     dtype: str
     input_min: tuple[int, ...]
@@ -109,7 +114,7 @@ class Task:
     problem: int
     asked: Asked
     place: Place
-    candidate: Candidate
+    candidate: EitherCandidate
     source: KernelSource
 
 
@@ -121,9 +126,9 @@ def list_tasks(
     excluded: list[ExcludedEntry] = []
     for number, each in enumerate(asked):
         for place in places:
-            for candidate in list_tactics(each.problem, place.sm, shared_bytes):
+            for candidate in list_either(each.problem, place.sm, shared_bytes):
                 if candidate.exclusion is None:
-                    source = generate(candidate.tactic, each.problem, place.sm)
+                    source = generate_either(candidate.tactic, each.problem, place.sm)
                     tasks.append(
                         Task(
                             problem=number,
@@ -220,8 +225,12 @@ def _entry(task: Task, outcome: Outcome, loop: MainLoop | None) -> KernelEntry:
     prediction = None
     if kernel is not None and place.profile is not None:
         problem = task.asked.problem
-        prediction = predict(tactic, problem, place.profile, kernel.usage, problem.x.opt)
-    blocks = blocks_per_sm(kernel.usage, threads_of(tactic), limits) if kernel and limits else None
+        prediction = predict_either(tactic, problem, place.profile, kernel.usage, problem.x.opt)
+    blocks = (
+        blocks_per_sm(kernel.usage, threads_of_either(tactic), limits)
+        if kernel and limits
+        else None
+    )
     return KernelEntry(
         problem=task.problem,
         tactic=tactic.name,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from trtplug.model.load import load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.validate import validate
-from trtplug.ops.cbr import UNBOUNDED, CbrAttributes
-from trtplug.rewrite.find import find_sites
+from trtplug.rewrite.attributes import cbr_attributes
+from trtplug.rewrite.find import find_pairs, find_sites
+from trtplug.tactics.either import EitherProblem
+from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.problem import Problem
 from trtplug.tensor import ShapeRange
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
+    from trtplug.rewrite.pair import Pair
     from trtplug.rewrite.site import Site
 
 PRECISIONS = {"keep": None, "fp16": "float16", "bf16": "bfloat16"}
@@ -32,9 +33,9 @@ PRECISIONS = {"keep": None, "fp16": "float16", "bf16": "bfloat16"}
 class Asked:
     """One problem, and the convolutions that have it."""
 
-    problem: Problem
+    problem: EitherProblem
     sites: tuple[str, ...]
-    """Labels of the convolutions."""
+    """Labels of the convolutions; of pairs both, such as `dw+pw`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,15 @@ class Unsized:
 
 
 def read_problems(
-    path: Path, given: Sequence[ShapeRange], precision: str
+    path: Path, given: Sequence[ShapeRange], precision: str, *, pairs: bool = False
 ) -> tuple[Model, tuple[Asked, ...], tuple[Unsized, ...]]:
     """The model, its problems in order of their first site, and the sites that have none.
+
+    Args:
+        path: of the model.
+        given: sizes of its inputs.
+        precision: a key of `PRECISIONS`.
+        pairs: list the problems of its pairs too, after those of its sites.
 
     Raises:
         TrtplugError: the model cannot be read, or the shapes do not fit it.
@@ -59,15 +66,20 @@ def read_problems(
     ends = tuple({r.name: getattr(r, end) for r in ranges} for end in ("min", "opt", "max"))
     tables = {_key(sizes): infer_shapes(model, sizes) for sizes in ends}
     shapes = tuple(tables[_key(sizes)] for sizes in ends)
-    found, _ = find_sites(model)
-    asked: dict[Problem, list[str]] = {}
+    dtype = PRECISIONS[precision]
+    sites, _ = find_sites(model)
+    both, _ = find_pairs(model) if pairs else ((), ())
+    asked: dict[EitherProblem, list[str]] = {}
     unsized = []
-    for site in found:
-        problem = _problem(site, shapes, PRECISIONS[precision])
+    labelled = (
+        *((s.conv, _problem(s, shapes, dtype)) for s in sites),
+        *((p.label, _pair_problem(p, shapes, dtype)) for p in both),
+    )
+    for label, problem in labelled:
         if isinstance(problem, Unsized):
             unsized.append(problem)
         else:
-            asked.setdefault(problem, []).append(site.conv)
+            asked.setdefault(problem, []).append(label)
     problems = tuple(Asked(problem=p, sites=tuple(names)) for p, names in asked.items())
     return model, problems, tuple(unsized)
 
@@ -76,41 +88,46 @@ def _key(sizes: dict[str, tuple[int, ...]]) -> tuple[tuple[str, tuple[int, ...]]
     return tuple(sorted(sizes.items()))
 
 
-def attributes_of(site: Site) -> CbrAttributes:
-    """A site's attributes as its CBR node has them."""
-    return CbrAttributes(
-        kernel_shape=site.kernel_shape,
-        strides=site.strides,
-        pads=site.pads,
-        dilations=site.dilations,
-        group=site.group,
-        activation=site.activation,
-        alpha=_float32(site.alpha),
-        beta=_float32(site.beta),
-        min=_float32(max(site.minimum, -UNBOUNDED)),
-        max=_float32(min(site.maximum, UNBOUNDED)),
-        residual=site.residual,
-    )
-
-
-def _float32(value: float) -> float:
-    return float(np.float32(value))
-
-
 def _problem(site: Site, shapes: Sequence[ShapeTable], dtype: str | None) -> Problem | Unsized:
     """The problem of a site, or why it has none."""
-    dims = [table.dims(site.input) for table in shapes]
-    known = [d for d in dims if d is not None]
-    if len(known) < len(dims):
+    x = _sizes(site.input, shapes)
+    if x is None:
         return Unsized(site=site.conv, problem=f"the size of {site.input} is not known")
-    least, usual, most = known
     try:
         return Problem(
-            attributes=attributes_of(site),
+            attributes=cbr_attributes(site),
             outputs=site.channels,
             dtype=dtype or site.dtype,
-            # Not by the tensor's name: equal problems are to be equal.
-            x=ShapeRange(name="x", min=least, opt=usual, max=most),
+            x=x,
         )
     except ValueError as error:
         return Unsized(site=site.conv, problem=str(error))
+
+
+def _pair_problem(
+    pair: Pair, shapes: Sequence[ShapeTable], dtype: str | None
+) -> PairProblem | Unsized:
+    """The problem of a pair, or why it has none."""
+    first = pair.depthwise
+    x = _sizes(first.input, shapes)
+    if x is None:
+        return Unsized(site=pair.label, problem=f"the size of {first.input} is not known")
+    try:
+        return PairProblem(
+            attributes=pair.attributes,
+            outputs=pair.pointwise.channels,
+            dtype=dtype or first.dtype,
+            x=x,
+        )
+    except ValueError as error:
+        return Unsized(site=pair.label, problem=str(error))
+
+
+def _sizes(tensor: str, shapes: Sequence[ShapeTable]) -> ShapeRange | None:
+    """What a tensor's sizes may be; None where they are not known."""
+    known = [d for table in shapes if (d := table.dims(tensor)) is not None]
+    if len(known) < len(shapes):
+        return None
+    least, usual, most = known
+    # Not by the tensor's name: equal problems are to be equal.
+    return ShapeRange(name="x", min=least, opt=usual, max=most)

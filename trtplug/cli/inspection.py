@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.engine.artifact import EngineHeader
+    from trtplug.engine.cache_sidecar import Sidecar
     from trtplug.engine.lock import Lock
     from trtplug.engine.manifest import Manifest, ManifestTarget
     from trtplug.model.summary import ModelSummary
@@ -54,6 +55,8 @@ def _looks_like_json(file: Path) -> bool:
 
 def _document(file: Path, format: Format) -> str:
     from trtplug.engine import lock, manifest
+    from trtplug.engine.cache_sidecar import SCHEMA as SIDECAR_SCHEMA
+    from trtplug.engine.cache_sidecar import Sidecar
     from trtplug.report import report
 
     try:
@@ -67,7 +70,9 @@ def _document(file: Path, format: Format) -> str:
         return _manifest(read_document(manifest.Manifest, manifest.SCHEMA, file), format)
     if name == "trtplug.lock":
         return _lock(read_document(lock.Lock, lock.SCHEMA, file), format)
-    known = "report, manifest or lock"
+    if name == "trtplug.timing-cache":
+        return _sidecar(read_document(Sidecar, SIDECAR_SCHEMA, file), file, format)
+    known = "report, manifest, lock or timing cache's sidecar"
     raise DocumentError(path=str(file), wanted=known, problem=f"its schema is {schema!r}")
 
 
@@ -125,6 +130,14 @@ def _lock(lock: Lock, format: Format) -> str:
         ("kernels chosen", str(sum(layer.kernel is not None for layer in lock.layers))),
     ]
     return render_rows(rows, format)
+
+
+def _sidecar(sidecar: Sidecar, file: Path, format: Format) -> str:
+    from trtplug.cli.cache_tables import render_moved
+
+    if format is Format.JSON:
+        return to_json(sidecar)
+    return render_moved("sidecar of", sidecar, file.name.removesuffix(".json"), format)
 
 
 def _engine(file: Path, header: EngineHeader, format: Format) -> str:

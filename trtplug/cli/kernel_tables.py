@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from trtplug.candidates.check import ChecksDocument
     from trtplug.candidates.compile import KernelsDocument, ProblemEntry
-    from trtplug.tactics.tactic import Tactic
-    from trtplug.target import Sm
+    from trtplug.ops.cbr import CbrAttributes
+    from trtplug.ops.cbr_pair import CbrPairAttributes
+    from trtplug.tactics.either import EitherTactic
 
     Row = tuple[str, ...]
 
@@ -23,16 +24,17 @@ TACTICS_SCHEMA = "trtplug.tactics/1"
 
 def render_tactics(form: Format) -> str:
     """The catalogue of tactics."""
-    from trtplug.tactics.catalog import TACTICS
+    from trtplug.tactics.either import ALL_TACTICS
 
-    records = [_record(tactic) for tactic in TACTICS]
+    records = [_record(tactic) for tactic in ALL_TACTICS]
     if form is Format.JSON:
         document = {"schema": TACTICS_SCHEMA, "tactics": records}
         return json.dumps(document, indent=2) + "\n"
-    head = ("tactic", "types", "SMs", "layout", "shared KiB", "threads", "wins")
+    head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "wins")
     rows = [
         (
             str(r["tactic"]),
+            str(r["op"]),
             " ".join(map(str, _list(r["dtypes"]))),
             " ".join(str(sm).removeprefix("sm_") for sm in _list(r["sms"])),
             str(r["layout"]),
@@ -49,32 +51,26 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _record(tactic: Tactic) -> dict[str, object]:
+def _record(tactic: EitherTactic) -> dict[str, object]:
     from trtplug.kernels.usage import LIMITS
-    from trtplug.tactics.generate import threads_of
-    from trtplug.tactics.space import shared_bytes_of
+    from trtplug.tactics.either import exists_on, shared_bytes_of_either, threads_of_either
+    from trtplug.tactics.pair.catalog import PairTactic
     from trtplug.tactics.tactic import Stem
     from trtplug.target import Sm
 
     half = ["float16", "bfloat16"]
     return {
         "tactic": tactic.name,
+        "op": "CBRPair" if isinstance(tactic, PairTactic) else "CBR",
         "number": tactic.number,
         "dtypes": ["float"] if tactic.layout == "LINEAR" else half,
         # BF16 begins with sm_80.
-        "sms": [str(Sm(n)) for n in sorted(LIMITS) if _exists(tactic, Sm(n))],
+        "sms": [str(Sm(n)) for n in sorted(LIMITS) if exists_on(tactic, Sm(n))],
         "layout": "LINEAR to HWC8" if isinstance(tactic, Stem) else tactic.layout,
-        "shared_bytes": shared_bytes_of(tactic, Sm(80)),
-        "threads": threads_of(tactic),
+        "shared_bytes": shared_bytes_of_either(tactic, Sm(80)),
+        "threads": threads_of_either(tactic),
         "use": tactic.use,
     }
-
-
-def _exists(tactic: Tactic, sm: Sm) -> bool:
-    """Whether a kernel of its own is made for the SM."""
-    from trtplug.tactics.space import is_repeated
-
-    return not is_repeated(tactic, sm)
 
 
 def render_kernels(document: KernelsDocument, form: Format) -> str:
@@ -124,14 +120,30 @@ def _reasons(document: KernelsDocument) -> Iterator[str]:
 
 
 def _title(problem: ProblemEntry) -> str:
-    a = problem.attributes
     sites = problem.sites[0] + (f" and {len(problem.sites) - 1} more" if problem.sites[1:] else "")
-    kernel, strides = ("x".join(map(str, v)) for v in (a.kernel_shape, a.strides))
     size = "x".join(map(str, problem.input_opt))
     return printable(
-        f"{sites}: {size} to {problem.outputs} channels, {kernel} stride {strides}, "
-        f"group {a.group}, {a.activation}, residual {a.residual}, {problem.dtype}"
+        f"{sites}: {size} to {problem.outputs} channels, {_words(problem.attributes)}, "
+        f"{problem.dtype}"
     )
+
+
+def _words(given: CbrAttributes | CbrPairAttributes) -> str:
+    from trtplug.ops.cbr_pair import CbrPairAttributes
+
+    if isinstance(given, CbrPairAttributes):
+        first, second = given.depthwise, given.pointwise
+        return f"{_window(first)}, {first.activation}, then 1x1, {_end(second)}"
+    return f"{_window(given)}, {_end(given)}"
+
+
+def _window(given: CbrAttributes) -> str:
+    kernel, strides = ("x".join(map(str, v)) for v in (given.kernel_shape, given.strides))
+    return f"{kernel} stride {strides}, group {given.group}"
+
+
+def _end(given: CbrAttributes) -> str:
+    return f"{given.activation}, residual {given.residual}"
 
 
 def render_checks(document: ChecksDocument, form: Format) -> str:

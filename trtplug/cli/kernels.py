@@ -41,7 +41,9 @@ _SHARED_KIB = click.option(
     help="Shared memory that a block may take, in KiB (to 48).",
 )
 _SITE = click.option(
-    "--site", multiple=True, help="Only these sites, by their convolution; repeatable."
+    "--site",
+    multiple=True,
+    help="Only these sites, by their convolution, or pairs, as dw+pw; repeatable.",
 )
 _TACTIC = click.option(
     "--tactic", multiple=True, help="Only these tactics, such as igemm_64x64x64_s2; repeatable."
@@ -62,7 +64,7 @@ def _of_a_model(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.group()
 def kernels() -> None:
-    """Show the CBR kernels: tactics, resources, a verdict."""
+    """Show the kernels of CBR and CBRPair: tactics, a verdict."""
 
 
 @kernels.command("list")
@@ -80,7 +82,10 @@ def list_tactics(format: Format) -> int:
 @_JOBS
 @format_option
 def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # noqa: ANN401 - the values of _of_a_model
-    """Compile every legal tactic of a model's sites; show resources and predicted times."""
+    """Compile every legal tactic of a model's sites and pairs.
+
+    Shows the resources of each, and times that are predicted.
+    """
     from trtplug.candidates.compile import compile_tasks, count_task_loops, make_document
     from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_kernels
@@ -171,17 +176,17 @@ class _Job:
         _check_tactics(tactic)
         places = _places(target)
         given = tuple(parse_shape_range(s) for s in shape)
-        self.model, asked, self.unsized = read_problems(model, given, precision)
+        self.model, asked, self.unsized = read_problems(model, given, precision, pairs=True)
         self.asked = _chosen(asked, site)
         tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
         self.tasks = tuple(t for t in tasks if not tactic or t.candidate.tactic.name in tactic)
 
 
 def _check_tactics(names: Sequence[str]) -> None:
-    from trtplug.tactics.catalog import find_tactic
+    from trtplug.tactics.either import find_either
 
     for name in names:
-        if find_tactic(name) is None:
+        if find_either(name) is None:
             raise UsageError(f"unknown tactic {name!r}", "`trtplug kernels list` lists them")
 
 

@@ -24,10 +24,13 @@ _COMMANDS = {
     "inspect": "inspect",
     "sites": "sites",
     "rewrite": "rewrite",
+    "tactics": "tactics",
     "verify-bundle": "inspect",
     "targets": "targets",
     "doctor": "doctor",
     "kernels": "kernels",
+    "cache": "cache",
+    "lock": "lock",
 }
 """Name of a command -> the module of `trtplug.cli` that it is in; no other module is loaded."""
 

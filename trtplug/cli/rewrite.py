@@ -46,6 +46,11 @@ class IoPrecision(str, Enum):
 )
 @click.option("--sites/--no-sites", default=True, help="Put CBR nodes at the sites.  [default: on]")
 @click.option(
+    "--pairs/--no-pairs",
+    default=False,
+    help="One CBRPair node where a depthwise and a pointwise site form a pair.  [default: off]",
+)
+@click.option(
     "--precision",
     type=click.Choice(RewritePrecision, case_sensitive=False),
     default=RewritePrecision.KEEP,
@@ -67,6 +72,7 @@ def rewrite(
     check: bool,
     shape: tuple[str, ...],
     sites: bool,
+    pairs: bool,
     precision: RewritePrecision,
     io_precision: IoPrecision,
     keep_fp32: tuple[str, ...],
@@ -87,8 +93,10 @@ def rewrite(
     if check:
         ranges = resolve_ranges(source, ranges)
     _refuse(source, output, precision, keep_fp32, io_precision)
+    if pairs and not sites:
+        raise UsageError("--pairs means nothing with --no-sites", "leave out one of them")
     made = _in_precision(source, precision, io_precision, keep_fp32)
-    _write(made, output, sites, fold_overridable)
+    _write(made, output, sites, pairs, fold_overridable)
     return _check(source, output, ranges, precision) if check else DONE
 
 
@@ -122,21 +130,24 @@ def _in_precision(
     return joined(change.parts, model)
 
 
-def _write(model: Model, output: Path, sites: bool, fold_overridable: bool | None) -> None:
+def _write(
+    model: Model, output: Path, sites: bool, pairs: bool, fold_overridable: bool | None
+) -> None:
     from trtplug.model.save import save_model
     from trtplug.model.validate import check_parts
     from trtplug.rewrite.run import rewrite_model
 
     only = None if sites else ()
-    result = rewrite_model(model, fold_overridable=fold_overridable, only=only)
+    result = rewrite_model(model, fold_overridable=fold_overridable, only=only, pairs=pairs)
     check_parts(result.parts, output)
     save_model(result.parts, output)
     for notice in result.notices:
         click.echo(f"note: {notice}", err=True)
     for miss in result.near_misses:
         click.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
+    joined = f"{len(result.pairs)} pairs among them, " if pairs else ""
     click.echo(
-        f"{output}: {len(result.sites)} convolutions rewritten, "
+        f"{output}: {len(result.sites)} convolutions rewritten, {joined}"
         f"{len(model.proto.graph.node)} nodes became {len(result.parts.nodes)}"
     )
 

@@ -1,4 +1,4 @@
-"""`trtplug sites`: where a model's convolutions can be fused, and where not and why."""
+"""`trtplug sites`: where convolutions can be fused, alone and in pairs; where not, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sites(
 ) -> int:
     """List where a model's convolutions fit one fused kernel.
 
-    Convolution, bias, activation and residual; near misses are listed with the reason.
+    Convolution, bias, activation and residual, and pairs of these; near misses with the reason.
     """
     from trtplug.document import to_json
 
@@ -57,7 +57,7 @@ def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) ->
     from trtplug.model.ranges import resolve_ranges
     from trtplug.model.shapes import infer_shapes
     from trtplug.model.validate import model_warnings, validate
-    from trtplug.rewrite.find import find_sites
+    from trtplug.rewrite.find import find_pairs, find_sites
     from trtplug.rewrite.listing import list_sites
     from trtplug.tensor import parse_shape_range
 
@@ -69,7 +69,8 @@ def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) ->
     ranges = resolve_ranges(model, given) if wanted else ()
     shapes = infer_shapes(model, {r.name: r.opt for r in ranges})
     found, misses = find_sites(model, fold_overridable=fold_overridable)
-    return list_sites(model, found, misses, shapes, model_warnings(model))
+    pairs = find_pairs(model, fold_overridable=fold_overridable)
+    return list_sites(model, found, misses, shapes, model_warnings(model), pairs)
 
 
 WIDEST = 1000
@@ -80,6 +81,8 @@ _HEAD = (
     "folded", "MFLOP", "KiB",
 )  # fmt: skip
 _MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
+_PAIR_HEAD = ("depthwise", "pointwise", "between", "KiB spared")
+_PAIR_MISS_HEAD = ("no pair from", "reason", "node")
 
 
 def _rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
@@ -104,6 +107,30 @@ def _miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
         yield (miss.conv, miss.reason, miss.node, _mega(miss.flops))
 
 
+def _pair_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
+    for pair in listing.pairs:
+        spared = "?" if pair.bytes_spared is None else f"{pair.bytes_spared / 1024:.0f}"
+        yield (pair.depthwise, pair.pointwise, _sizes(pair.between_dims), spared)
+
+
+def _pair_miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
+    for miss in listing.pair_near_misses:
+        yield (miss.conv, miss.reason, miss.node)
+
+
+def _tables(listing: SitesListing) -> tuple[tuple[Sequence[str], list[tuple[str, ...]]], ...]:
+    """Heads and rows; pairs only where there are any, or nearly."""
+    pairs = (
+        (_PAIR_HEAD, list(_pair_rows(listing))),
+        (_PAIR_MISS_HEAD, list(_pair_miss_rows(listing))),
+    )
+    return (
+        (_HEAD, list(_rows(listing))),
+        (_MISS_HEAD, list(_miss_rows(listing))),
+        *((head, rows) for head, rows in pairs if rows),
+    )
+
+
 def _activation(site: SiteEntry) -> str:
     if site.activation == "none" and site.stop is not None:
         return f"none ({site.stop})"
@@ -126,7 +153,8 @@ def _summary(listing: SitesListing) -> str:
     share = "unknown without --shape" if totals.covered is None else f"{totals.covered:.1%}"
     return (
         f"{totals.convolutions} convolutions: {totals.sites} sites, "
-        f"{totals.near_misses} near misses; convolution FLOPs in sites: {share}"
+        f"{totals.near_misses} near misses; convolution FLOPs in sites: {share}; "
+        f"{len(listing.pairs)} depthwise + pointwise pairs"
     )
 
 
@@ -135,7 +163,7 @@ def _print_text(listing: SitesListing) -> None:
 
     # As wide as it needs to be: a name cut short is no use, and a pager scrolls.
     console = Console(highlight=False, width=WIDEST)
-    for head, rows in ((_HEAD, list(_rows(listing))), (_MISS_HEAD, list(_miss_rows(listing)))):
+    for head, rows in _tables(listing):
         if rows:
             console.print(_table(head, rows))
     click.echo(_summary(listing))
@@ -150,7 +178,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in head:
-        right = name in ("group", "folded", "MFLOP", "KiB")
+        right = name in ("group", "folded", "MFLOP", "KiB", "KiB spared")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
@@ -160,8 +188,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
 def _markdown(listing: SitesListing) -> Iterator[str]:
     yield f"# Sites of {_cell(listing.model)}\n"
     yield _summary(listing) + "\n"
-    tables = ((_HEAD, _rows(listing)), (_MISS_HEAD, _miss_rows(listing)))
-    for head, rows in tables:
+    for head, rows in _tables(listing):
         yield "| " + " | ".join(head) + " |"
         yield "|" + " --- |" * len(head)
         for row in rows:

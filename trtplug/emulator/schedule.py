@@ -83,7 +83,8 @@ class Scheduler:
         if apart:
             settle(m)
         for d, before in old:
-            if mask is not None and r[d] is not before:
+            # Where no lane had written the register there is nothing to keep, nor a type of it.
+            if mask is not None and before is not _NONE and r[d] is not before:
                 r[d] = np.where(mask, r[d], before.view(r[d].dtype))
         self.warps_run[code.index] += m.active_warps()
         self._go_on(code, mask)

@@ -21,6 +21,13 @@ from trtplug.errors.builds import (
     ParseFailedError,
     TargetUnsupportedError,
 )
+from trtplug.errors.caches import (
+    CacheMismatchError,
+    CacheUnusableError,
+    LockMismatchError,
+    LockUnqualifiedError,
+    TacticUnavailableError,
+)
 from trtplug.errors.inputs import (
     DocumentError,
     ExternalDataError,
@@ -54,6 +61,8 @@ __all__ = [
     "BuildMemoryError",
     "BuildTimeoutError",
     "BuilderCrashedError",
+    "CacheMismatchError",
+    "CacheUnusableError",
     "CompilerMissingError",
     "ConfigError",
     "DocumentError",
@@ -61,6 +70,8 @@ __all__ = [
     "FileUnreadableError",
     "GpuMissingError",
     "LaunchError",
+    "LockMismatchError",
+    "LockUnqualifiedError",
     "ModelInvalidError",
     "NodeInvalidError",
     "OutputError",
@@ -72,6 +83,7 @@ __all__ = [
     "ReferenceFailedError",
     "RewriteInvalidError",
     "ShapeError",
+    "TacticUnavailableError",
     "TargetUnsupportedError",
     "ToolMissingError",
     "TrtplugError",

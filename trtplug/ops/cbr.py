@@ -133,12 +133,13 @@ def read_node(node: NodeProto) -> CbrAttributes:
     if (node.domain, node.op_type) != (DOMAIN, OP_TYPE):
         raise ValueError(f"{node.domain}::{node.op_type} is no {DOMAIN}::{OP_TYPE}")
     fields = {f.name for f in dataclasses.fields(CbrAttributes)}
-    given = {a.name: _plain(helper.get_attribute_value(a)) for a in node.attribute}
+    given = {a.name: attribute_value(a) for a in node.attribute}
     return CbrAttributes(**{k: v for k, v in given.items() if k in fields})
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def attribute_value(attribute: AttributeProto) -> Any:  # noqa: ANN401
     """An attribute's value as the dataclass holds it."""
+    value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return tuple(value) if isinstance(value, list) else value

@@ -60,27 +60,13 @@ def make_function(given: CbrAttributes, dtype: str, opset: int) -> FunctionProto
         dtype: `float`, `float16` or `bfloat16`: the type of the constants in the body.
         opset: version of the standard operators to write it in, from 7.
     """
-    body = _Body(dtype, opset)
-    residual = given.residual
-    tensor = body.add(
-        "Conv",
-        ["x", "w", "b"],
-        kernel_shape=given.kernel_shape,
-        strides=given.strides,
-        pads=given.pads,
-        dilations=given.dilations,
-        group=given.group,
-    )
-    if residual == "before_activation":
-        tensor = body.add("Add", [tensor, "residual"])
-    tensor = _ACTIVATE[given.activation](body, tensor, given)
-    if residual == "after_activation":
-        tensor = body.add("Add", [tensor, "residual"])
+    body = Body(dtype, opset)
+    add_cbr(body, given, "x", "w", "b")
     body.nodes[-1].output[0] = "y"
     function: FunctionProto = helper.make_function(
         DOMAIN,
         OP_TYPE,
-        ["x", "w", "b"] + (["residual"] if residual != "none" else []),
+        ["x", "w", "b"] + (["residual"] if given.residual != "none" else []),
         ["y"],
         body.nodes,
         [helper.make_opsetid("", opset)],
@@ -90,7 +76,26 @@ def make_function(given: CbrAttributes, dtype: str, opset: int) -> FunctionProto
     return function
 
 
-class _Body:
+def add_cbr(body: Body, given: CbrAttributes, x: str, w: str, b: str) -> str:
+    """The nodes of one CBR, its residual under that name; the name of its output."""
+    tensor = body.add(
+        "Conv",
+        [x, w, b],
+        kernel_shape=given.kernel_shape,
+        strides=given.strides,
+        pads=given.pads,
+        dilations=given.dilations,
+        group=given.group,
+    )
+    if given.residual == "before_activation":
+        tensor = body.add("Add", [tensor, "residual"])
+    tensor = _ACTIVATE[given.activation](body, tensor, given)
+    if given.residual == "after_activation":
+        tensor = body.add("Add", [tensor, "residual"])
+    return tensor
+
+
+class Body:
     """The nodes of a function under construction."""
 
     def __init__(self, dtype: str, opset: int) -> None:
@@ -113,19 +118,19 @@ class _Body:
 ELEM_TYPES = {"float": 1, "float16": 10, "bfloat16": 16}
 
 
-def _none(_body: _Body, x: str, _given: CbrAttributes) -> str:
+def _none(_body: Body, x: str, _given: CbrAttributes) -> str:
     return x
 
 
-def _unary(op_type: str) -> Callable[[_Body, str, CbrAttributes], str]:
+def _unary(op_type: str) -> Callable[[Body, str, CbrAttributes], str]:
     return lambda body, x, _given: body.add(op_type, [x])
 
 
-def _clip(body: _Body, x: str, given: CbrAttributes) -> str:
+def _clip(body: Body, x: str, given: CbrAttributes) -> str:
     return _bounded(body, x, given.min, given.max)
 
 
-def _bounded(body: _Body, x: str, least: float, most: float) -> str:
+def _bounded(body: Body, x: str, least: float, most: float) -> str:
     if body.opset < 11:
         return body.add("Clip", [x], min=least, max=most)
     low = body.constant(least) if least > -UNBOUNDED else ""
@@ -133,19 +138,19 @@ def _bounded(body: _Body, x: str, least: float, most: float) -> str:
     return body.add("Clip", [x, low, high] if high else [x, low])
 
 
-def _leaky_relu(body: _Body, x: str, given: CbrAttributes) -> str:
+def _leaky_relu(body: Body, x: str, given: CbrAttributes) -> str:
     return body.add("LeakyRelu", [x], alpha=given.alpha)
 
 
-def _silu(body: _Body, x: str, _given: CbrAttributes) -> str:
+def _silu(body: Body, x: str, _given: CbrAttributes) -> str:
     return body.add("Mul", [x, body.add("Sigmoid", [x])])
 
 
-def _hard_sigmoid(body: _Body, x: str, given: CbrAttributes) -> str:
+def _hard_sigmoid(body: Body, x: str, given: CbrAttributes) -> str:
     return body.add("HardSigmoid", [x], alpha=given.alpha, beta=given.beta)
 
 
-def _hard_swish(body: _Body, x: str, given: CbrAttributes) -> str:
+def _hard_swish(body: Body, x: str, given: CbrAttributes) -> str:
     if (given.alpha, given.beta) == (float(np.float32(1 / 6)), 0.5):
         # 1/6 is no float32: dividing by 6 is nearer to what all exporters write.
         gate = _bounded(body, body.add("Add", [x, body.constant(3.0)]), 0.0, 6.0)
@@ -153,11 +158,11 @@ def _hard_swish(body: _Body, x: str, given: CbrAttributes) -> str:
     return body.add("Mul", [x, _hard_sigmoid(body, x, given)])
 
 
-def _mish(body: _Body, x: str, _given: CbrAttributes) -> str:
+def _mish(body: Body, x: str, _given: CbrAttributes) -> str:
     return body.add("Mul", [x, body.add("Tanh", [body.add("Softplus", [x])])])
 
 
-def _gelu(body: _Body, x: str, given: CbrAttributes) -> str:
+def _gelu(body: Body, x: str, given: CbrAttributes) -> str:
     if given.alpha == GELU_TANH:
         cube = body.add("Mul", [x, body.add("Mul", [x, x])])
         inner = body.add("Add", [x, body.add("Mul", [cube, body.constant(0.044715)])])
@@ -169,7 +174,7 @@ def _gelu(body: _Body, x: str, given: CbrAttributes) -> str:
     return body.add("Mul", [half, one])
 
 
-_ACTIVATE: dict[str, Callable[[_Body, str, CbrAttributes], str]] = {
+_ACTIVATE: dict[str, Callable[[Body, str, CbrAttributes], str]] = {
     "none": _none,
     "relu": _unary("Relu"),
     "clip": _clip,

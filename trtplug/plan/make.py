@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trtplug.profile import GpuProfile
 
-ENTRY_LAYOUT = 1
+ENTRY_LAYOUT = 2
 """Raised when the files in a store entry, or their meaning, change within a tool version."""
 
 

@@ -13,7 +13,13 @@ from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, tota
 from trtplug.report.units import format_bytes, format_dims, format_flops
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report, ReportGpu, ReportShape, ReportSite
+    from trtplug.report.report import (
+        Report,
+        ReportGpu,
+        ReportShape,
+        ReportSite,
+        ReportTimingCache,
+    )
 
 Fact = tuple[str, str]
 
@@ -40,7 +46,20 @@ def heading_facts(report: Report) -> tuple[Fact, ...]:
         ("precision", model.precision),
         *((f"input {visible(s.name)}", shape_words(s)) for s in report.shapes),
         ("engine", f"{visible(engine.file)} ({format_bytes(engine.bytes)})"),
+        *((("timing cache", cache_words(report.timing_cache)),) if report.timing_cache else ()),
     )
+
+
+def cache_words(cache: ReportTimingCache) -> str:
+    """Such as `partial: 12 hits, 3 misses, 1 changed winner`, or why it was rejected."""
+    counts = [
+        "hits not known" if cache.hits is None else plural(cache.hits, "hit"),
+        f"{cache.misses:,} {'miss' if cache.misses == 1 else 'misses'}",
+    ]
+    counts += [plural(cache.changed, "changed winner")] if cache.changed else []
+    counts += [plural(cache.lost, "lost key")] if cache.lost else []
+    reason = f" ({visible(cache.reason)})" if cache.reason else ""
+    return f"{cache.word}{reason}: {', '.join(counts)}"
 
 
 def gpu_words(gpu: ReportGpu) -> str:
@@ -60,15 +79,22 @@ def shape_words(shape: ReportShape) -> str:
 
 def bound_note(report: Report) -> str:
     """What a bound is, and what it is not."""
-    ran = (
-        "Times were measured where they are given."
-        if has_times(report)
-        else "Nothing was run on a GPU."
-    )
+    if has_times(report):
+        ran = "Times were measured where they are given."
+    elif _builder_timed(report):
+        ran = "The builder timed candidates, each kernel alone; layers and engine were not timed."
+    else:
+        ran = "Nothing was run on a GPU."
     return (
         "Bounds are lower bounds, not times: the larger of bytes / memory bandwidth and "
         f"operations / peak of the GPU, at the opt shapes. {ran}"
     )
+
+
+def _builder_timed(report: Report) -> bool:
+    tables = [layer.candidates for layer in report.layers]
+    tables += [table.candidates for table in report.unjoined_candidates]
+    return any(c.timed_by == "builder" for candidates in tables for c in candidates)
 
 
 def total_words(report: Report) -> str:

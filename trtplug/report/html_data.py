@@ -16,14 +16,26 @@ from trtplug.report.rows import (
     LayerRow,
     dtype_word,
     format_word,
+    has_candidates,
     has_times,
     total_bounds,
     type_rows,
 )
-from trtplug.report.units import format_bytes, format_dims, format_flops, format_us
+from trtplug.report.units import (
+    UNKNOWN,
+    format_bytes,
+    format_dims,
+    format_flops,
+    format_ratio,
+    format_us,
+)
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report, ReportTensor
+    from trtplug.report.report import (
+        Report,
+        ReportCandidate,
+        ReportTensor,
+    )
 
 Json = dict[str, object]
 
@@ -50,6 +62,7 @@ def page_data(report: Report, rows: tuple[LayerRow, ...]) -> Json:
             for row in type_rows(report)
         ],
         "timed": has_times(report),
+        "tried": has_candidates(report),
         "layers": layers,
         "nodes": [
             {"label": visible(label), "op": visible(op) if op else ""} for label, op in nodes.labels
@@ -140,10 +153,23 @@ def _layer(row: LayerRow, nodes: _Nodes, tensors: _Tensors) -> Json:
         "inputs": [tensors.position(t) for t in layer.inputs],
         "constants": [tensors.position(t) for t in layer.constants],
         "outputs": [tensors.position(t) for t in layer.outputs],
-        "candidates": [
-            [visible(c.kernel), format_us(c.time_us), visible(c.tactic_hash or "-")]
-            for c in layer.candidates
-        ],
+        "margin": [row.margin, layer.margin],
+        "near": layer.near_tie is True,
+        "candidates": [_candidate(c) for c in layer.candidates],
+    }
+
+
+_TIMED_BY = {"builder": "timed by the builder, alone", "prediction": "predicted"}
+
+
+def _candidate(candidate: ReportCandidate) -> Json:
+    return {
+        "kernel": visible(candidate.kernel),
+        "time": format_us(candidate.time_us),
+        "ratio": format_ratio(candidate.ratio),
+        "tactic": visible(candidate.tactic_hash or UNKNOWN),
+        "chosen": candidate.chosen,
+        "by": _TIMED_BY.get(candidate.timed_by or "", "not timed"),
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trtplug.backends.log import Listing
 from trtplug.profile import GpuProfile
 from trtplug.report.bounds import Work, bound_us
+from trtplug.report.candidates import Joined, report_candidates
 from trtplug.report.dims import dims_at_opt
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import Added, BoundBy, KernelStatus, ReportLayer, ReportTensor
@@ -47,6 +48,8 @@ class LayerContext:
     facts: ModelFacts
     profiles: tuple[GpuProfile, ...]
     tf32: bool
+    joined: Joined
+    """Candidate tables by the position of their layer."""
 
 
 def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
@@ -126,6 +129,7 @@ def _row(
     work = _work(layer, counted, added, (*inputs, *constants, *outputs), context.facts)
     flops = _sum(work.matrix_flops, work.vector_flops)
     bounds = _bounds(work, context)
+    table = context.joined.by_layer.get(position)
     return ReportLayer(
         index=position,
         name=layer.name,
@@ -136,7 +140,10 @@ def _row(
         outputs=outputs,
         kernel=kernel,
         kernel_status=status,
-        candidates=(),
+        candidates=report_candidates(table) if table else (),
+        margin=table.margin if table else None,
+        near_tie=table.near_tie if table else None,
+        cache_key=table.key if table else None,
         time_us=None,
         flops=flops,
         bytes=work.bytes,

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 import trtplug
 from trtplug.backends.log import Listing
+from trtplug.backends.tactic_table import CandidateTable
 from trtplug.model.external import tensors_of
 from trtplug.profile import GpuProfile
 from trtplug.report.bounds import ASSUMPTIONS
+from trtplug.report.candidates import (
+    Joined,
+    join_tables,
+    unjoined_candidates,
+)
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import (
@@ -22,6 +28,7 @@ from trtplug.report.report import (
     ReportLayer,
     ReportModel,
     ReportShape,
+    ReportTimingCache,
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
@@ -48,12 +55,17 @@ class ReportInputs:
     flags: Mapping[str, str]
     environment: Mapping[str, str]
     warnings: tuple[str, ...]
+    tables: tuple[CandidateTable, ...] = ()
+    """What the builder tried, where its log tells."""
+    cache: ReportTimingCache | None = None
+    """None where the builder has no timing cache."""
 
 
 def make_report(inputs: ReportInputs) -> Report:
     """The report."""
     facts = inputs.facts
-    layers = _layers(inputs)
+    joined = join_tables(inputs.listing.layers if inputs.listing else (), inputs.tables)
+    layers = _layers(inputs, joined)
     sites = report_sites(facts, layers)
     near_misses = report_near_misses(facts, layers)
     return Report(
@@ -69,6 +81,8 @@ def make_report(inputs: ReportInputs) -> Report:
         flags=inputs.flags,
         environment=inputs.environment,
         layers=layers,
+        unjoined_candidates=unjoined_candidates(joined, inputs.names),
+        timing_cache=inputs.cache,
         sites=sites,
         near_misses=near_misses,
         islands=inputs.islands,
@@ -79,7 +93,7 @@ def make_report(inputs: ReportInputs) -> Report:
     )
 
 
-def _layers(inputs: ReportInputs) -> tuple[ReportLayer, ...]:
+def _layers(inputs: ReportInputs, joined: Joined) -> tuple[ReportLayer, ...]:
     if inputs.listing is None:
         return ()
     context = LayerContext(
@@ -88,6 +102,7 @@ def _layers(inputs: ReportInputs) -> tuple[ReportLayer, ...]:
         facts=inputs.facts,
         profiles=inputs.profiles,
         tf32=inputs.flags.get("tf32") == "on",
+        joined=joined,
     )
     return report_layers(context)
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from trtplug.engine.cache_accounting import CacheWord
+
 SCHEMA = "trtplug.report/1"
 
 KernelStatus = Literal["chosen", "chosen_at_first_run", "none", "unknown"]
@@ -26,6 +28,10 @@ Added = Literal["reformat", "cast", "copy", "fill", "sync", "other"]
 inputs or outputs."""
 
 BoundBy = Literal["memory", "matrix", "vector"]
+
+TimedBy = Literal["builder", "prediction"]
+"""`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
+trtplug from the kernel and the GPU's profile, not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +95,14 @@ class ReportCandidate:
 
     kernel: str
     time_us: float | None
+    """Of this kernel alone; no time of the engine. See `timed_by`."""
+    ratio: float | None
+    """Its time over that of the fastest candidate."""
     tactic_hash: str | None
+    chosen: bool
+    """Whether the builder took it."""
+    timed_by: TimedBy | None
+    """None where there is no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +121,14 @@ class ReportLayer:
     kernel: str | None
     kernel_status: KernelStatus
     candidates: tuple[ReportCandidate, ...]
-    """Empty where the builder tries none, or does not say."""
+    """Empty where the builder tries none, or does not say; the fastest first."""
+    margin: float | None
+    """By which part the fastest other candidate is slower than the chosen one; negative where a
+    slower one was taken. None where either has no time."""
+    near_tie: bool | None
+    """Whether the margin is below 5 %, so that another build may choose otherwise."""
+    cache_key: str | None
+    """Of the layer in the timing cache."""
     time_us: float | None
     """Measured; None where it was not."""
     flops: int | None
@@ -208,6 +228,43 @@ class ReportGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCandidateTable:
+    """Candidates that belong to no one layer for certain."""
+
+    op: str
+    """As the builder's log calls it."""
+    cache_key: str
+    onnx_nodes: tuple[str, ...]
+    candidates: tuple[ReportCandidate, ...]
+    margin: float | None
+    near_tie: bool | None
+    why: str
+    """Why no layer has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTimingCache:
+    """What the build and its timing cache did for each other."""
+
+    word: CacheWord
+    reason: str
+    """Why it was rejected, or could not be merged; empty otherwise."""
+    set_aside: str | None
+    """Name of what was rejected, in the store's folder `set-aside`."""
+    keys_before: int
+    keys_after: int
+    hits: int | None
+    """Keys that the build asked for and found; None where it is not known what it asked for."""
+    misses: int
+    """Keys that the build timed anew."""
+    lost: int
+    changed: int
+    """Keys whose winner the build changed."""
+    sha256: str | None
+    """Of what the store held afterwards; None where the build's cache was not taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """All that is told of one engine."""
 
@@ -227,6 +284,9 @@ class Report:
     environment: Mapping[str, str]
     """Where it was built: Python, platform, packages; nothing that names the machine."""
     layers: tuple[ReportLayer, ...]
+    unjoined_candidates: tuple[ReportCandidateTable, ...]
+    timing_cache: ReportTimingCache | None
+    """None where the builder has none."""
     sites: tuple[ReportSite, ...]
     near_misses: tuple[ReportNearMiss, ...]
     islands: tuple[ReportIsland, ...]

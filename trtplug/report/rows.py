@@ -18,6 +18,7 @@ from trtplug.report.units import (
     format_bytes,
     format_count,
     format_flops,
+    format_margin,
     format_ratio,
     format_share,
     format_us,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 FIRST_RUN = "chosen at first run"
 NOT_TOLD = "not told"
 NO_KERNEL = "no kernel"
+NEAR_TIE = "near tie"
 ARROW = "\N{RIGHTWARDS ARROW}"
 
 _LEADING = (
@@ -94,6 +96,8 @@ class LayerRow:
     intensity: str
     bytes: str
     time: str
+    margin: str
+    """To the runner-up among the candidates, with a mark where the two are a near tie."""
     bounds: tuple[BoundCell, ...]
     """One for each of the report's GPUs, in their order; see also `bound`."""
 
@@ -156,6 +160,16 @@ def near_misses_by_reason(report: Report) -> tuple[tuple[str, int], ...]:
 def has_times(report: Report) -> bool:
     """Whether any layer was measured."""
     return any(layer.time_us is not None for layer in report.layers)
+
+
+def has_candidates(report: Report) -> bool:
+    """Whether the builder told of any layer what else it had tried."""
+    return any(layer.candidates for layer in report.layers)
+
+
+def margin_words(margin: float | None, near_tie: bool | None) -> str:
+    """Such as `12.0%`, or `1.2% near tie`."""
+    return f"{format_margin(margin)} {NEAR_TIE}" if near_tie else format_margin(margin)
 
 
 def kernel_words(layer: ReportLayer) -> str:
@@ -224,6 +238,7 @@ def _layer_row(report: Report, layer: ReportLayer) -> LayerRow:
         intensity=format_ratio(layer.intensity),
         bytes=format_bytes(layer.bytes),
         time=format_us(layer.time_us),
+        margin=margin_words(layer.margin, layer.near_tie),
         bounds=_bounds(report, layer.bound_us, layer.bound_by),
     )
 

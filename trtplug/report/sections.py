@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.report.heading import OUTCOMES, added_counts, site_words
+from trtplug.report.heading import OUTCOMES, added_counts, plural, site_words
 from trtplug.report.names import visible
 from trtplug.report.rows import near_misses_by_reason, tensors_words
-from trtplug.report.units import format_bytes
+from trtplug.report.units import format_bytes, format_margin, format_us
 
 if TYPE_CHECKING:
     from trtplug.report.report import Report, ReportLayer, ReportSite
@@ -37,6 +37,8 @@ def sections(report: Report) -> tuple[Section, ...]:
         Section(title=_sites_title(report), lines=_sites(report)),
         Section(title=f"Near misses: {report.totals.near_misses:,}", lines=_near_misses(report)),
         Section(title=f"Kept in float32: {len(report.islands):,}", lines=_islands(report)),
+        Section(title=_near_ties_title(report), lines=_near_ties(report)),
+        Section(title=_unjoined_title(report), lines=_unjoined(report)),
         Section(title="Warnings", lines=_plain(report.warnings)),
     )
     return found[:3] + tuple(s for s in found[3:] if s.lines)
@@ -90,6 +92,39 @@ def _islands(report: Report) -> tuple[Line, ...]:
     return tuple(
         Line(name=visible(i.node), words=f"{visible(i.op_type)}: {visible(i.reason)}")
         for i in report.islands
+    )
+
+
+def _near_ties_title(report: Report) -> str:
+    count = sum(layer.near_tie is True for layer in report.layers)
+    return f"Near ties: {count:,} (by the builder's own timing of single kernels)"
+
+
+def _near_ties(report: Report) -> tuple[Line, ...]:
+    """Layers for which another build may take another kernel, the closest first."""
+    near = sorted((x for x in report.layers if x.near_tie), key=lambda layer: layer.margin or 0.0)
+    return tuple(Line(name=visible(layer.name), words=_near_tie(layer)) for layer in near)
+
+
+def _near_tie(layer: ReportLayer) -> str:
+    chosen = next((c for c in layer.candidates if c.chosen), None)
+    other = next((c for c in layer.candidates if not c.chosen and c.time_us is not None), None)
+    if chosen is None or other is None:
+        return f"#{layer.index} {format_margin(layer.margin)}"
+    return (
+        f"#{layer.index} {format_margin(layer.margin)} to {visible(other.kernel)} "
+        f"({format_us(chosen.time_us)} and {format_us(other.time_us)} µs)"
+    )
+
+
+def _unjoined_title(report: Report) -> str:
+    return f"Candidates of no certain layer: {len(report.unjoined_candidates):,}"
+
+
+def _unjoined(report: Report) -> tuple[Line, ...]:
+    return tuple(
+        Line(name=visible(t.op), words=f"{plural(len(t.candidates), 'candidate')}; {t.why}")
+        for t in report.unjoined_candidates
     )
 
 

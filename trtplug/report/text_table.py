@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.report.names import elide
-from trtplug.report.rows import ARROW, FIRST_RUN, node_words
+from trtplug.report.rows import ARROW, FIRST_RUN, NEAR_TIE, node_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,6 +88,8 @@ def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Col
     formats = _Column(heading="format", cells=tuple(_format(r) for r in rows))
     times = _Column(heading="time\nµs", cells=tuple(r.time for r in rows))
     timed = any(r.layer.time_us is not None for r in rows)
+    margins = _Column(heading="margin", cells=tuple(map(_margin, rows)))
+    tried = any(r.layer.candidates for r in rows)
     return (
         _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
         _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
@@ -99,6 +101,7 @@ def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Col
         _Column(heading="bytes", cells=tuple(r.bytes for r in rows)),
         _Column(heading="bound\nµs", cells=tuple(r.bound.us for r in rows)),
         *([times] if timed else []),
+        *([margins] if tried else []),
         _Column(heading="share", cells=tuple(r.bound.share for r in rows)),
     )
 
@@ -106,6 +109,12 @@ def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Col
 def _kernel(row: LayerRow) -> str:
     """Shorter where most rows would say the same; the heading has the long form."""
     return row.kernel.removeprefix("chosen ") if row.kernel == FIRST_RUN else row.kernel
+
+
+def _margin(row: LayerRow) -> str:
+    """A near tie as one mark: the words have no room, the list below the table has them."""
+    near = f" {NEAR_TIE}"
+    return f"~{row.margin.removesuffix(near)}" if row.margin.endswith(near) else row.margin
 
 
 def _format(row: LayerRow) -> str:

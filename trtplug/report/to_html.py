@@ -23,7 +23,7 @@ from trtplug.report.heading import (
 )
 from trtplug.report.html_data import page_data
 from trtplug.report.names import visible
-from trtplug.report.rows import by_bound, dtype_word, layer_rows, total_bounds
+from trtplug.report.rows import by_bound, dtype_word, layer_rows, margin_words, total_bounds
 from trtplug.report.units import format_bytes, format_flops
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def report_to_html(report: Report) -> str:
         visible=visible,
         dtype_word=dtype_word,
         shape_words=shape_words,
+        margin_words=margin_words,
         format_bytes=format_bytes,
         format_flops=format_flops,
     )

@@ -14,6 +14,7 @@ from trtplug.report.names import ELLIPSIS, elide, visible
 from trtplug.report.rows import (
     LayerRow,
     by_bound,
+    has_candidates,
     has_times,
     layer_rows,
     left_out_words,
@@ -50,7 +51,7 @@ def report_to_markdown(report: Report) -> str:
         table(("", ""), ((text(label), text(value)) for label, value in _facts(report))),
         f"> {text(bound_note(report))}",
         "### Layers",
-        _layers(rows[:LAYERS_SHOWN], has_times(report)),
+        _layers(rows[:LAYERS_SHOWN], timed=has_times(report), tried=has_candidates(report)),
         *([f"{text(left_out_words(rows[LAYERS_SHOWN:]))}."] if len(rows) > LAYERS_SHOWN else []),
         f"**{text(total_words(report))}**",
         "### Share by type of layer",
@@ -97,12 +98,12 @@ def _facts(report: Report) -> tuple[tuple[str, str], ...]:
     return (*heading_facts(report), ("kernels", kernel_counts(report)))
 
 
-def _layers(rows: tuple[LayerRow, ...], timed: bool) -> str:
+def _layers(rows: tuple[LayerRow, ...], *, timed: bool, tried: bool) -> str:
     if not rows:
         return "The builder told of no layers."
     names = ("#", "Layer", "Type", "ONNX nodes", "Kernel", "Format")
-    times = ("Time µs",) if timed else ()
-    figures = ("FLOPs", "Bytes", "Bound µs", *times, "Share")
+    extra = (*(("Time µs",) if timed else ()), *(("Margin",) if tried else ()))
+    figures = ("FLOPs", "Bytes", "Bound µs", *extra, "Share")
     cells = (
         (
             str(row.layer.index),
@@ -111,16 +112,16 @@ def _layers(rows: tuple[LayerRow, ...], timed: bool) -> str:
             _nodes(row),
             code(row.kernel) if row.layer.kernel_status == "chosen" else text(row.kernel),
             text(row.tensors),
-            *_figures(row, timed),
+            *_figures(row, timed=timed, tried=tried),
         )
         for row in rows
     )
     return table((*names, *figures), cells, len(figures))
 
 
-def _figures(row: LayerRow, timed: bool) -> tuple[str, ...]:
-    times = (row.time,) if timed else ()
-    cells = (row.flops, row.bytes, row.bound.us, *times, row.bound.share)
+def _figures(row: LayerRow, *, timed: bool, tried: bool) -> tuple[str, ...]:
+    extra = (*((row.time,) if timed else ()), *((row.margin,) if tried else ()))
+    cells = (row.flops, row.bytes, row.bound.us, *extra, row.bound.share)
     return tuple(map(text, cells))
 
 

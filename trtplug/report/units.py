@@ -55,6 +55,11 @@ def format_share(share: float | None) -> str:
     return f"{share * 100:.1f}%" if share else "0%"
 
 
+def format_margin(margin: float | None) -> str:
+    """`0.0312` as `3.1%`, below zero too."""
+    return UNKNOWN if margin is None else f"{margin * 100:.1f}%"
+
+
 def format_dims(dims: tuple[int, ...]) -> str:
     """`(1, 16, -1)` as `1x16x?`; a rank of 0 as `scalar`."""
     return "x".join(DYNAMIC if d < 0 else str(d) for d in dims) or "scalar"

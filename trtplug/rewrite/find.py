@@ -8,6 +8,7 @@ from trtplug.model.graph import Graph, index_graph
 from trtplug.model.validate import validate_nodes
 from trtplug.ops.cbr import DOMAIN
 from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
+from trtplug.rewrite.rules.cbr_pair import match_pairs
 from trtplug.rewrite.scope import Scope
 from trtplug.rewrite.site import NearMiss, NearMissReason, Site
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trtplug.model.load import Model
+    from trtplug.rewrite.pair import Pair, PairMiss
 
 FIRST_IR_WITH_OVERRIDES = 4
 """Before it every initializer had to be a graph input, so being one says nothing."""
@@ -36,6 +38,19 @@ def find_sites(
     matches, misses = search(model, index_graph(model.proto.graph), fold_overridable)
     sites = tuple(m.site for _, found in matches for m in found)
     return sites, misses
+
+
+def find_pairs(
+    model: Model, *, fold_overridable: bool | None = None
+) -> tuple[tuple[Pair, ...], tuple[PairMiss, ...]]:
+    """All pairs of sites that one `trtplug::CBRPair` can take, and why others are none.
+
+    Arguments and errors are those of `find_sites`.
+    """
+    found, _ = search(model, index_graph(model.proto.graph), fold_overridable)
+    by_graph = [match_pairs(scope.graph, matches) for scope, matches in found]
+    pairs = tuple(m.pair for matches, _ in by_graph for m in matches)
+    return pairs, tuple(miss for _, misses in by_graph for miss in misses)
 
 
 def keeps_overridable(model: Model, fold_overridable: bool | None) -> bool:

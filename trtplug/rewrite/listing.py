@@ -1,4 +1,4 @@
-"""Sites and near misses with their sizes, operations and bytes: what `trtplug sites` shows."""
+"""Sites, near misses and pairs, their sizes, operations and bytes: what `trtplug sites` shows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
+    from trtplug.rewrite.pair import Pair, PairMiss
     from trtplug.rewrite.site import NearMiss, Site
     from trtplug.tensor import Sizes
 
@@ -67,6 +68,29 @@ class NearMissEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairEntry:
+    """A depthwise site and the pointwise one that alone reads it."""
+
+    depthwise: str
+    """Label of its convolution; the site is in `sites`."""
+    pointwise: str
+    between: str
+    """Tensor that one kernel for both need not write."""
+    between_dims: tuple[int, ...] | None
+    bytes_spared: int | None
+    """Written once and read once by two kernels; None where a size is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairMissEntry:
+    """A site with groups that is not the first of a pair."""
+
+    conv: str
+    reason: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SitesTotals:
     """Sums; `covered` is None where a convolution's operations are unknown."""
 
@@ -87,6 +111,8 @@ class SitesListing:
     sha256: str
     sites: tuple[SiteEntry, ...]
     near_misses: tuple[NearMissEntry, ...]
+    pairs: tuple[PairEntry, ...]
+    pair_near_misses: tuple[PairMissEntry, ...]
     totals: SitesTotals
     notices: tuple[str, ...]
 
@@ -97,8 +123,9 @@ def list_sites(
     near_misses: Sequence[NearMiss],
     shapes: ShapeTable,
     notices: Sequence[str] = (),
+    pairs: tuple[Sequence[Pair], Sequence[PairMiss]] = ((), ()),
 ) -> SitesListing:
-    """Joins what a search found with sizes."""
+    """Joins what a search found with sizes; `pairs` is what `find_pairs` gives."""
     nodes = node_labels(model.proto.graph)
     flops = {label: node_flops(node, shapes) for label, node in nodes.items()}
     entries = tuple(_entry(site, flops, shapes) for site in sites)
@@ -112,6 +139,10 @@ def list_sites(
         sha256=model.sha256,
         sites=entries,
         near_misses=misses,
+        pairs=tuple(_pair(pair, shapes) for pair in pairs[0]),
+        pair_near_misses=tuple(
+            PairMissEntry(conv=m.conv, reason=m.reason.value, node=m.node) for m in pairs[1]
+        ),
         totals=_totals(entries, misses),
         notices=tuple(notices),
     )
@@ -147,6 +178,23 @@ def _entry(site: Site, flops: dict[str, int | None], shapes: ShapeTable) -> Site
     )
 
 
+def _pair(pair: Pair, shapes: ShapeTable) -> PairEntry:
+    between = pair.depthwise.output
+    dims = shapes.dims(between)
+    size = _element_bytes(pair.depthwise)
+    return PairEntry(
+        depthwise=pair.depthwise.conv,
+        pointwise=pair.pointwise.conv,
+        between=between,
+        between_dims=dims,
+        bytes_spared=None if dims is None else 2 * size * math.prod(dims),
+    )
+
+
+def _element_bytes(site: Site) -> int:
+    return 4 if site.dtype == "float" else 2
+
+
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -157,7 +205,7 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 
 def _bytes(site: Site, shapes: ShapeTable) -> int | None:
-    size = 4 if site.dtype == "float" else 2
+    size = _element_bytes(site)
     inputs, outputs = shapes.dims(site.input), shapes.dims(site.output)
     if inputs is None or outputs is None:
         return None

@@ -1,4 +1,4 @@
-"""Puts CBR nodes where the sites are: the same outputs, with fewer nodes.
+"""Puts CBR and CBRPair nodes where the sites are: the same outputs, with fewer nodes.
 
 Goes in: a model, which is never changed. Comes out: a model in parts that shares all that stays
 with the first one. A weight into which nothing folds is used by its own name.
@@ -16,16 +16,14 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from trtplug.model.convolution import read_convolution
 from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
-from trtplug.ops.cbr import DOMAIN, UNBOUNDED, VERSION, CbrAttributes, make_node
-from trtplug.ops.cbr_function import (
-    ELEM_TYPES,
-    FIRST_IR_WITH_OVERLOADS,
-    make_function,
-    overload_name,
-)
+from trtplug.ops.cbr import DOMAIN, VERSION
+from trtplug.ops.cbr_function import ELEM_TYPES, FIRST_IR_WITH_OVERLOADS
 from trtplug.rewrite.find import keeps_overridable, search
 from trtplug.rewrite.fold import fold_bias, fold_weight
+from trtplug.rewrite.pair import Pair
+from trtplug.rewrite.rules.cbr_pair import PairMatch
 from trtplug.rewrite.site import NearMiss, Site
+from trtplug.rewrite.units import Unit, function_of, join_pairs, matches_of, node_of, overload_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from trtplug.rewrite.scope import Scope
 
     Array = np.ndarray[Any, np.dtype[Any]]
+    _Chosen = dict[Graph, tuple[Scope, tuple[Unit, ...]]]
+    """What is to be rewritten in each graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,6 +46,8 @@ class Rewrite:
     parts: ModelParts
     sites: tuple[Site, ...]
     """Those that were rewritten."""
+    pairs: tuple[Pair, ...]
+    """Those of `sites` that share a node."""
     near_misses: tuple[NearMiss, ...]
     notices: tuple[str, ...]
     """What the user should know, one sentence each."""
@@ -56,6 +58,7 @@ def rewrite_model(
     *,
     fold_overridable: bool | None = None,
     only: Collection[str] | None = None,
+    pairs: bool = False,
 ) -> Rewrite:
     """The model with a CBR node at each site.
 
@@ -63,20 +66,23 @@ def rewrite_model(
         model: never changed.
         fold_overridable: see `find_sites`.
         only: labels of the convolutions to take; all sites by default.
+        pairs: put one CBRPair node where a depthwise site and a pointwise one form a pair.
 
     Raises:
         NodeInvalidError: a convolution that contradicts itself.
     """
     root = index_graph(model.proto.graph)
     found, misses = search(model, root, fold_overridable)
-    chosen = {
-        scope.graph: (scope, tuple(m for m in matches if only is None or m.site.conv in only))
-        for scope, matches in found
-    }
-    sites = tuple(m.site for _, matches in chosen.values() for m in matches)
+    chosen: _Chosen = {}
+    for scope, matches in found:
+        taken = tuple(m for m in matches if only is None or m.site.conv in only)
+        units = join_pairs(scope.graph, taken) if pairs else taken
+        chosen[scope.graph] = (scope, units)
+    units = tuple(u for _, some in chosen.values() for u in some)
+    sites = tuple(m.site for u in units for m in matches_of(u))
     if not sites and all(graph.was_sorted for graph in root.walk()):
         parts = parts_of(model.proto, model.path.parent)
-        return Rewrite(parts=parts, sites=(), near_misses=misses, notices=())
+        return Rewrite(parts=parts, sites=(), pairs=(), near_misses=misses, notices=())
     names = _Names(root)
     nodes, tensors = _rewrite_graph(root, chosen, names)
     keep = keeps_overridable(model, fold_overridable)
@@ -85,15 +91,15 @@ def rewrite_model(
     graph = _graph_without(root, nodes, tensors, dropped)
     graph.value_info.extend(_new_values(graph, *chosen[root]))
     parts = ModelParts(
-        head=_head(model, sites),
+        head=_head(model, units),
         graph=graph,
         nodes=nodes,
         tensors=tensors,
         folder=model.path.parent,
     )
-    matches = [m for _, found in chosen.values() for m in found]
-    notices = (*_notices(root, dropped), *_trimmed(matches))
-    return Rewrite(parts=parts, sites=sites, near_misses=misses, notices=notices)
+    notices = (*_notices(root, dropped), *_trimmed(m for u in units for m in matches_of(u)))
+    joined = tuple(u.pair for u in units if isinstance(u, PairMatch))
+    return Rewrite(parts=parts, sites=sites, pairs=joined, near_misses=misses, notices=notices)
 
 
 def _trimmed(matches: Iterable[Match]) -> Iterator[str]:
@@ -139,19 +145,20 @@ class _Names:
 
 
 def _rewrite_graph(
-    graph: Graph, chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]], names: _Names
+    graph: Graph, chosen: _Chosen, names: _Names
 ) -> tuple[tuple[NodeProto, ...], tuple[Tensor, ...]]:
     """Nodes and initializers of one graph after the rewrite."""
-    scope, matches = chosen[graph]
+    scope, units = chosen[graph]
     placed: dict[Node, NodeProto] = {}
     gone: set[Node] = set()
     perhaps: set[Node] = set()
     added: list[Tensor] = []
-    for match in matches:
-        below = [n for n in match.nodes if n in scope.claimed]
-        placed[below[-1]] = _cbr_node(match, scope, names, added)
+    for unit in units:
+        nodes_in = [n for m in matches_of(unit) for n in m.nodes]
+        below = [n for n in nodes_in if n in scope.claimed]
+        placed[below[-1]] = _node(unit, scope, names, added)
         gone.update(below)
-        perhaps.update(n for n in match.nodes if n not in scope.claimed)
+        perhaps.update(n for n in nodes_in if n not in scope.claimed)
     for below_graph in graph.subgraphs:
         _rewrite_owner(below_graph, chosen, names, placed)
     kept = [n for n in graph.nodes if n in placed or n not in gone]
@@ -163,7 +170,7 @@ def _rewrite_graph(
 
 def _rewrite_owner(
     graph: Graph,
-    chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]],
+    chosen: _Chosen,
     names: _Names,
     placed: dict[Node, NodeProto],
 ) -> None:
@@ -182,7 +189,7 @@ def _rewrite_owner(
     _replace_subgraph(graph, owner, new)
 
 
-def _touched(graph: Graph, chosen: dict[Graph, tuple[Scope, tuple[Match, ...]]]) -> bool:
+def _touched(graph: Graph, chosen: _Chosen) -> bool:
     return any(chosen[g][1] or not g.was_sorted for g in graph.walk())
 
 
@@ -197,35 +204,14 @@ def _replace_subgraph(graph: Graph, owner: NodeProto, new: GraphProto) -> None:
                 attribute.graphs[i].CopyFrom(new)
 
 
-def _cbr_node(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> NodeProto:
-    site = match.site
-    inputs = [site.input, *_weights(match, scope, names, added)]
-    if match.residual:
-        inputs.append(match.residual)
-    given = cbr_attributes(site)
-    return make_node(given, inputs, site.output, site.conv, overload_name(given, site.dtype))
-
-
-def cbr_attributes(site: Site) -> CbrAttributes:
-    """The attributes of the CBR node that stands for a site."""
-    return CbrAttributes(
-        kernel_shape=site.kernel_shape,
-        strides=site.strides,
-        pads=site.pads,
-        dilations=site.dilations,
-        group=site.group,
-        activation=site.activation,
-        alpha=_float32(site.alpha),
-        beta=_float32(site.beta),
-        min=_float32(max(site.minimum, -UNBOUNDED)),
-        max=_float32(min(site.maximum, UNBOUNDED)),
-        residual=site.residual,
-    )
-
-
-def _float32(value: float) -> float:
-    """What an attribute holds: the overload's name must say the same."""
-    return float(np.float32(value))
+def _node(unit: Unit, scope: Scope, names: _Names, added: list[Tensor]) -> NodeProto:
+    matches = matches_of(unit)
+    inputs = [matches[0].site.input]
+    for match in matches:
+        inputs += _weights(match, scope, names, added)
+    if matches[-1].residual:
+        inputs.append(matches[-1].residual)
+    return node_of(unit, inputs)
 
 
 def _weights(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> tuple[str, str]:
@@ -301,12 +287,11 @@ def _is_removable(maker: Node, name: str, perhaps: set[Node]) -> bool:
     return (maker in perhaps or maker.is_op(*_CONSTANT_CHAIN)) and maker.outputs == (name,)
 
 
-def _new_values(
-    graph: GraphProto, scope: Scope, matches: Iterable[Match]
-) -> Iterator[ValueInfoProto]:
-    """Types and shapes of CBR outputs that the file says nothing of: other tools need them."""
+def _new_values(graph: GraphProto, scope: Scope, units: Iterable[Unit]) -> Iterator[ValueInfoProto]:
+    """Types and shapes of what our nodes make, where the file is silent: other tools need them."""
     told = {v.name for v in (*graph.value_info, *graph.output)}
-    for match in matches:
+    for unit in units:
+        match = matches_of(unit)[-1]
         site = match.site
         if site.output in told:
             continue
@@ -315,16 +300,13 @@ def _new_values(
         yield helper.make_tensor_value_info(site.output, ELEM_TYPES[site.dtype], shape)
 
 
-def _head(model: Model, sites: Iterable[Site]) -> ModelProto:
+def _head(model: Model, units: Iterable[Unit]) -> ModelProto:
     head: ModelProto = without(model.proto, ModelProto, "graph")
-    wanted = {}
-    for site in sites:
-        given = cbr_attributes(site)
-        wanted[overload_name(given, site.dtype)] = (given, site.dtype)
+    wanted = {overload_of(unit): unit for unit in units}
     there = {f.overload for f in head.functions if f.domain == DOMAIN}
-    for name, (given, dtype) in wanted.items():
+    for name, unit in wanted.items():
         if name not in there:
-            head.functions.append(make_function(given, dtype, model.opset))
+            head.functions.append(function_of(unit, model.opset))
     if wanted:
         head.ir_version = max(head.ir_version, FIRST_IR_WITH_OVERLOADS)
         if all(entry.domain != DOMAIN for entry in head.opset_import):

@@ -13,6 +13,7 @@ import numpy as np
 
 from trtplug.emulator.checks import Checks, Finding
 from trtplug.emulator.counters import Counters
+from trtplug.emulator.memory import POISON
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
 from trtplug.ops.cbr import reference
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from trtplug.emulator.ptx import Module
+    from trtplug.tactics.launch import Launch
 
     Array = NDArray[Any]
 
@@ -83,18 +87,21 @@ def random_tensors(
     problem: Problem, sizes: Sizes, rng: np.random.Generator, input_dtype: str | None = None
 ) -> Tensors:
     """Normal inputs; weights scaled so that sums are of the order of 1."""
-
-    def draw(shape: Sequence[int], scale: float, dtype: str) -> Array:
-        values = (rng.standard_normal(tuple(shape)) * scale).astype(np.float32)
-        return from_bits(to_bits(values, dtype), dtype)
-
     terms = problem.group_channels * problem.taps
     return Tensors(
-        x=draw(sizes, 1.0, input_dtype or problem.dtype),
-        weights=draw(problem.weight_shape, terms**-0.5, problem.dtype),
-        bias=draw((problem.outputs,), 0.5, "float"),
-        residual=draw(problem.output(sizes), 1.0, problem.dtype) if problem.has_residual else None,
+        x=draw(sizes, 1.0, input_dtype or problem.dtype, rng),
+        weights=draw(problem.weight_shape, terms**-0.5, problem.dtype, rng),
+        bias=draw((problem.outputs,), 0.5, "float", rng),
+        residual=(
+            draw(problem.output(sizes), 1.0, problem.dtype, rng) if problem.has_residual else None
+        ),
     )
+
+
+def draw(shape: Sequence[int], scale: float, dtype: str, rng: np.random.Generator) -> Array:
+    """Normal numbers that the element type holds exactly."""
+    values = (rng.standard_normal(tuple(shape)) * scale).astype(np.float32)
+    return from_bits(to_bits(values, dtype), dtype)
 
 
 def run_tactic(
@@ -120,33 +127,73 @@ def run_tactic(
         PtxError: an instruction that the emulator does not know.
     """
     sizes = tuple(int(n) for n in tensors.x.shape)
-    shape = problem.output(sizes)
-    y = empty_output(shape, problem.dtype, tactic.layout)
-    launching = launch_of(tactic, problem, sizes)
-    run = launch(
+    return run_kernel(
         parse_module(ptx),
         KERNEL,
+        launch_of(tactic, problem, sizes),
+        input_arrays(tactic, problem, tensors),
+        problem.arguments(sizes),
+        # As the op rounds: what a kernel sums is compared with the exact sum of the same numbers.
+        reference(tensors.x, tensors.weights, tensors.bias, tensors.residual, problem.attributes),
+        sizes=sizes,
+        dtype=problem.dtype,
+        layout=tactic.layout,
+        checks=checks,
+        blocks=blocks,
+    )
+
+
+def run_kernel(
+    module: Module,
+    kernel: str,
+    launching: Launch,
+    inputs: dict[str, Array],
+    arguments: Sequence[int],
+    wanted: Array,
+    *,
+    sizes: Sizes,
+    dtype: str,
+    layout: Layout,
+    checks: Checks | None,
+    blocks: Sequence[int] | None,
+) -> Checked:
+    """Runs any kernel of ours, and holds its output against `wanted` [N, outputs, rows, columns].
+
+    Args:
+        module: with the kernel.
+        kernel: its name.
+        launching: grid and block.
+        inputs: name -> flat bits, in order of the kernel's arguments.
+        arguments: the numbers after them.
+        wanted: the output in float64.
+        sizes: of the input, to be told.
+        dtype: of the output.
+        layout: of the output.
+        checks: what the emulator checks; all by default.
+        blocks: numbers of the blocks to run, where not all.
+    """
+    shape = tuple(int(n) for n in wanted.shape)
+    y = empty_output(shape, dtype, layout)
+    run = launch(
+        module,
+        kernel,
         launching.grid,
         launching.block,
         launching.shared_bytes,
         [
-            *(Buffer(name=n, data=d) for n, d in input_arrays(tactic, problem, tensors).items()),
-            *problem.arguments(sizes),
+            *(Buffer(name=n, data=d) for n, d in inputs.items()),
+            *arguments,
             Buffer(name="y", data=y, role="output"),
         ],
         checks or Checks(),
         blocks=blocks,
     )
-    output = from_device(y, problem.dtype, tactic.layout, shape)
-    # As the op rounds: what a kernel sums is compared with the exact sum of the same numbers.
-    wanted = reference(
-        tensors.x, tensors.weights, tensors.bias, tensors.residual, problem.attributes
-    )
+    output = from_device(y, dtype, layout, shape)
     error, problems = _compare(output, wanted, complete=blocks is None)
-    tolerance = TOLERANCE[problem.dtype]
+    tolerance = TOLERANCE[dtype]
     if not error <= tolerance:
         problems.append(f"relative error {error:.2e} is above {tolerance:g}")
-    if tactic.layout == "HWC8" and not _padding_is_zero(y, shape, problem.dtype, blocks is None):
+    if layout == "HWC8" and not _padding_is_zero(y, shape, dtype, blocks is None):
         problems.append("a padding lane of the output is not zero")
     grid_blocks = launching.grid[0] * launching.grid[1] * launching.grid[2]
     return Checked(
@@ -198,5 +245,6 @@ def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, li
 
 def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:
     lanes = padding_lanes(y, shape)
-    # Lanes of pixels that no block of the sample writes still hold the poison.
-    return bool(((lanes == 0) | ((not complete) & (lanes == NAN_BITS[dtype]))).all())
+    # Lanes of pixels that no block of the sample writes hold the emulator's poison.
+    poison = int.from_bytes(bytes([POISON]) * BITS[dtype].itemsize, "little")
+    return bool(((lanes == 0) | ((not complete) & (lanes == poison))).all())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trtplug.profile import GpuProfile
     from trtplug.tensor import Sizes
 
-BoundBy = Literal["tensor", "shared", "memory", "latency"]
+BoundBy = Literal["tensor", "shared", "memory", "latency", "depthwise"]
 
 START_US = 2.0
 """From the end of one kernel of a CUDA graph to the work of the next."""
@@ -100,7 +100,7 @@ def predict(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class Work:
     """What one block does."""
 
     multiply_adds: int
@@ -109,17 +109,17 @@ class _Work:
     """In depth, one after the other."""
 
 
-def _work(tactic: Tactic, problem: Problem) -> _Work:
+def _work(tactic: Tactic, problem: Problem) -> Work:
     match tactic:
         case Gemm():
             terms = problem.taps * padded(problem.group_channels)
-            return _gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
+            return gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
         case Stem():
             terms = problem.taps * problem.channels
-            return _gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
+            return gemm_work(tactic.tile, divide_up(terms, tactic.tile.depth))
         case Depthwise():
             outputs = tactic.threads * tactic.across * 8
-            return _Work(
+            return Work(
                 multiply_adds=outputs * problem.taps,
                 shared_bytes=0,
                 steps=problem.attributes.kernel_shape[0],
@@ -127,14 +127,15 @@ def _work(tactic: Tactic, problem: Problem) -> _Work:
         case Direct():
             terms = problem.taps * problem.group_channels
             outputs = tactic.threads * bundle_of(tactic, problem)
-            return _Work(multiply_adds=outputs * terms, shared_bytes=0, steps=terms)
+            return Work(multiply_adds=outputs * terms, shared_bytes=0, steps=terms)
 
 
-def _gemm_work(tile: Tile, steps: int) -> _Work:
+def gemm_work(tile: Tile, steps: int) -> Work:
+    """What a block does for a tile, in that many steps in depth."""
     # A warp reads its rows and columns of both operands in each step; all is written once.
     warps = tile.threads // 32
     read = warps * (tile.warp_rows + tile.warp_columns) * tile.depth * 2
-    return _Work(
+    return Work(
         multiply_adds=tile.rows * tile.columns * tile.depth * steps,
         shared_bytes=(read + tile.stage_bytes) * steps,
         steps=steps,
@@ -151,10 +152,25 @@ def _peak(tactic: Tactic, problem: Problem, profile: GpuProfile) -> float | None
 
 def _peak_share(tactic: Tactic, profile: GpuProfile) -> float:
     on_tensor_cores = isinstance(tactic, (Gemm, Stem))
-    return HOPPER_PEAK_SHARE if on_tensor_cores and profile.sm.number == 90 else PEAK_SHARE
+    return tensor_share(profile) if on_tensor_cores else PEAK_SHARE
+
+
+def tensor_share(profile: GpuProfile) -> float:
+    """Share of the Tensor Cores' peak that kernels reach."""
+    return HOPPER_PEAK_SHARE if profile.sm.number == 90 else PEAK_SHARE
 
 
 def _memory_us(problem: Problem, sizes: Sizes, bandwidth: int, l2_bytes: int | None) -> float:
+    return move_us(_moved_bytes(problem, sizes), bandwidth, l2_bytes)
+
+
+def move_us(moved_bytes: int, bandwidth: int, l2_bytes: int | None) -> float:
+    """Time to move tensors once, through the L2 cache where all fit."""
+    in_cache = l2_bytes is not None and moved_bytes < L2_SHARE * l2_bytes
+    return moved_bytes / (bandwidth * (L2_SPEEDUP if in_cache else 1.0)) * 1e6
+
+
+def _moved_bytes(problem: Problem, sizes: Sizes) -> int:
     size = ELEMENT_BYTES[problem.dtype]
     y = problem.output(sizes)
     tensors = [sizes, y, *([y] if problem.has_residual else [])]
@@ -162,6 +178,4 @@ def _memory_us(problem: Problem, sizes: Sizes, bandwidth: int, l2_bytes: int | N
     fill = padded if size == 2 else int
     moved = sum(n * fill(c) * h * w for n, c, h, w in tensors) * size
     outputs, inner, rows, columns = problem.weight_shape
-    moved += outputs * inner * rows * columns * size
-    in_cache = l2_bytes is not None and moved < L2_SHARE * l2_bytes
-    return moved / (bandwidth * (L2_SPEEDUP if in_cache else 1.0)) * 1e6
+    return moved + outputs * inner * rows * columns * size

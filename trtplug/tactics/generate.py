@@ -17,7 +17,8 @@ from trtplug.tactics.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem
 if TYPE_CHECKING:
     from trtplug.target import Sm
 
-_ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
+ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
+"""Types of the op -> those of plugins/common/dtype.cuh."""
 
 _SCALAR_BLOCKS = 4
 """Without this figure ptxas has been seen to spill at 40 registers, for blocks beyond need."""
@@ -33,7 +34,7 @@ def generate(tactic: Tactic, problem: Problem, sm: Sm) -> KernelSource:
             f"// {tactic.name}",
             *(f'#include "cbr/{name}.cuh"' for name in _includes(tactic)),
             "",
-            _site(problem, tactic),
+            site_struct(problem, "Site", x_dtype(tactic, problem)),
             "",
             _kernel(tactic, problem, sm),
             "",
@@ -59,6 +60,12 @@ def bundle_of(tactic: Direct, problem: Problem) -> int:
     return next(n for n in (8, 4, 2, 1) if n <= most and problem.group_outputs % n == 0)
 
 
+def extents(problem: Problem) -> str:
+    """Batch, height and width: each a number, or the name of the argument."""
+    sizes = dict(zip(DYNAMIC_AXES, (problem.x.opt[p] for p in (0, 2, 3)), strict=True))
+    return ", ".join(n if n in problem.dynamic else str(sizes[n]) for n in DYNAMIC_AXES)
+
+
 def _includes(tactic: Tactic) -> tuple[str, ...]:
     match tactic:
         case Gemm():
@@ -71,8 +78,8 @@ def _includes(tactic: Tactic) -> tuple[str, ...]:
             return ("direct",)
 
 
-def _site(problem: Problem, tactic: Tactic) -> str:
-    """What is fixed, as `struct Site`; see plugins/cbr/geometry.cuh."""
+def site_struct(problem: Problem, name: str, input_dtype: str) -> str:
+    """What is fixed, as a `struct`; see plugins/cbr/geometry.cuh."""
     a = problem.attributes
     constants = {
         "kChannels": problem.channels,
@@ -93,10 +100,10 @@ def _site(problem: Problem, tactic: Tactic) -> str:
     values = ", ".join(_float(v) for v in (a.alpha, a.beta, a.min, a.max))
     return "\n".join(
         (
-            "struct Site {",
-            f"  using Element = {_ELEMENTS[problem.dtype]};",
-            f"  using Input = {_ELEMENTS[x_dtype(tactic, problem)]};",
-            *(f"  static constexpr int {name} = {value};" for name, value in constants.items()),
+            f"struct {name} {{",
+            f"  using Element = {ELEMENTS[problem.dtype]};",
+            f"  using Input = {ELEMENTS[input_dtype]};",
+            *(f"  static constexpr int {key} = {value};" for key, value in constants.items()),
             "  static constexpr trtplug::Activation kActivation = "
             f"trtplug::Activation::{activation};",
             f"  static constexpr trtplug::Residual kResidual = trtplug::Residual::{residual};",
@@ -130,18 +137,16 @@ def _clamped(value: float) -> float:
 
 
 def _kernel(tactic: Tactic, problem: Problem, sm: Sm) -> str:
-    element = _ELEMENTS[problem.dtype]
+    element = ELEMENTS[problem.dtype]
     residual = f"const {element}* residual, " if problem.has_residual else ""
     numbers = "".join(f"int {name}, " for name in problem.dynamic)
-    sizes = dict(zip(DYNAMIC_AXES, (problem.x.opt[p] for p in (0, 2, 3)), strict=True))
-    extents = ", ".join(n if n in problem.dynamic else str(sizes[n]) for n in DYNAMIC_AXES)
     body = "" if problem.has_residual else f"  const {element}* residual = nullptr;\n"
     return (
         f'extern "C" __global__ void __launch_bounds__({_bounds(tactic, problem, sm)}) {KERNEL}(\n'
         f"    const Site::Input* x, const {element}* weights, const float* bias, {residual}"
         f"{numbers}{element}* y) {{\n"
         f"{body}"
-        f"  const trtplug::Extents at = trtplug::extents_of<Site>({extents});\n"
+        f"  const trtplug::Extents at = trtplug::extents_of<Site>({extents(problem)});\n"
         f"  {_call(tactic, problem, sm)}\n"
         "}"
     )
@@ -177,11 +182,11 @@ def _extra_registers(tactic: Gemm | Stem, problem: Problem) -> int:
 def _call(tactic: Tactic, problem: Problem, sm: Sm) -> str:
     match tactic:
         case Gemm():
-            tile = _tile(tactic.tile_for(sm.number))
+            tile = tile_type(tactic.tile_for(sm.number))
             way = "Asynchronous" if sm.number >= FIRST_ASYNC_SM else "Staged"
             return _gemm(tile, "VectorLoader", way)
         case Stem():
-            return _gemm(_tile(tactic.tile), "LinearLoader", "Staged")
+            return _gemm(tile_type(tactic.tile), "LinearLoader", "Staged")
         case Depthwise():
             return (
                 f"trtplug::Depthwise<Site, {tactic.across}>::run("
@@ -206,7 +211,8 @@ def _gemm(tile: str, loader: str, way: str) -> str:
     )
 
 
-def _tile(tile: Tile) -> str:
+def tile_type(tile: Tile) -> str:
+    """The tile as a type of plugins/cbr/igemm.cuh."""
     sizes = (
         tile.rows,
         tile.columns,

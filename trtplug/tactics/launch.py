@@ -28,7 +28,7 @@ class Launch:
 
 def launch_of(tactic: Tactic, problem: Problem, sizes: Sequence[Any]) -> Launch:
     """Launch at an input [batch, channels, height, width]."""
-    rows, columns = (_slide(sizes[2 + axis], axis, problem) for axis in (0, 1))
+    rows, columns = (slide(sizes[2 + axis], axis, problem) for axis in (0, 1))
     pixels = sizes[0] * rows * columns
     block = (threads_of(tactic), 1, 1)
     grid: tuple[Any, Any, Any]
@@ -56,7 +56,7 @@ def divide_up(value: Any, by: int) -> Any:  # noqa: ANN401 - an int, or a symbol
     return (value + (by - 1)) // by
 
 
-def _slide(size: Any, axis: int, problem: Problem) -> Any:  # noqa: ANN401 - as `divide_up`
+def slide(size: Any, axis: int, problem: Problem) -> Any:  # noqa: ANN401 - as `divide_up`
     """Output size along an axis."""
     a = problem.attributes
     reach = a.pads[axis] + a.pads[axis + 2] - a.dilations[axis] * (a.kernel_shape[axis] - 1) - 1

@@ -26,17 +26,17 @@ DEFAULT_SHARED_BYTES = 47 * 1024
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare."""
 
-_LARGEST_INDEX = 2**31 - 2**10
+LARGEST_INDEX = 2**31 - 2**10
 """Indices of pixels and threads are int32, and the last block may reach beyond the last one."""
 
-_MOST_TAPS = 56
+MOST_TAPS = 56
 """Taps, and the chunks of a tile that may lie past the last one, are bits of 64."""
 
 _MOST_STEM_CHANNELS = 4
 _MOST_STEM_DEPTH = 512
 """The sum is written out term by term: beyond this the kernel becomes too long."""
 
-_MOST_BLOCKS_DOWN = 65535
+MOST_BLOCKS_DOWN = 65535
 """CUDA's limit on the second and third extent of a grid."""
 
 
@@ -162,7 +162,7 @@ def _shape_reasons(tactic: Tactic, problem: Problem) -> Iterator[Exclusion]:
         case Depthwise():
             if not is_depthwise(problem):
                 yield Exclusion.NOT_DEPTHWISE
-            if problem.taps > _MOST_TAPS:
+            if problem.taps > MOST_TAPS:
                 yield Exclusion.KERNEL_SIZE
         case Direct():
             return
@@ -181,7 +181,7 @@ def is_pointwise(problem: Problem) -> bool:
 def _gemm_reasons(tactic: Gemm, problem: Problem) -> Iterator[Exclusion]:
     if tactic.pointwise != is_pointwise(problem):
         yield Exclusion.NOT_POINTWISE if tactic.pointwise else Exclusion.POINTWISE
-    if problem.taps > _MOST_TAPS:
+    if problem.taps > MOST_TAPS:
         yield Exclusion.KERNEL_SIZE
     if problem.attributes.group > 1:
         if is_depthwise(problem):
@@ -209,7 +209,7 @@ def _size_reasons(tactic: Tactic, problem: Problem) -> Iterator[Exclusion]:
     # The window may begin before the image and end after it.
     reach = sum(problem.attributes.pads)
     image = (largest[2] + reach) * (largest[3] + reach) * padded(problem.channels)
-    if max(batch * rows * columns, threads) > _LARGEST_INDEX or image > _LARGEST_INDEX:
+    if max(batch * rows * columns, threads) > LARGEST_INDEX or image > LARGEST_INDEX:
         yield Exclusion.OFFSETS
-    if max(launch.grid[1:]) > _MOST_BLOCKS_DOWN:
+    if max(launch.grid[1:]) > MOST_BLOCKS_DOWN:
         yield Exclusion.GRID

@@ -41,9 +41,11 @@ function tensorRow(role, tensor) {
 
 function candidateTable(candidates) {
   if (!candidates.length) return null;
-  const rows = candidates.map(([kernel, time, hash]) => el("tr", {},
-    el("td", { class: "mono" }, el("bdi", {}, kernel)), el("td", { class: "n" }, time), el("td", { class: "mono" }, hash)));
-  const heads = el("tr", {}, el("th", { scope: "col" }, count(candidates.length, "candidate")),
-    el("th", { scope: "col", class: "n" }, "time µs"), el("th", { scope: "col" }, "tactic"));
+  const rows = candidates.map((c) => el("tr", { class: c.chosen ? "chosen" : "" },
+    el("td", {}, c.chosen ? "chosen" : ""), el("td", { class: "mono" }, el("bdi", {}, c.kernel)),
+    el("td", { class: "n" }, c.time), el("td", { class: "n" }, c.ratio), el("td", {}, c.by), el("td", { class: "mono" }, c.tactic)));
+  const heads = el("tr", {}, el("th", { scope: "col" }, ""), el("th", { scope: "col" }, count(candidates.length, "candidate")),
+    el("th", { scope: "col", class: "n" }, "time µs"), el("th", { scope: "col", class: "n" }, "× fastest"),
+    el("th", { scope: "col" }, "its time"), el("th", { scope: "col" }, "tactic"));
   return el("table", {}, el("thead", {}, heads), el("tbody", {}, rows));
 }

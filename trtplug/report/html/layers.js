@@ -42,6 +42,12 @@ if (data.timed) {
     title: "Measured", cell: (l) => l.time[0] });
 }
 
+if (data.tried) {
+  layerColumns.splice(layerColumns.length - 1, 0, { key: "margin", label: "Margin", numeric: true, first: "ascending",
+    sort: (l) => l.margin[1], title: "By which part the fastest other candidate is slower; near ties are below 5%",
+    cell: (l) => l.near ? el("span", { class: "tag near", title: "near tie: another build may choose otherwise" }, l.margin[0]) : l.margin[0] });
+}
+
 let largestLayer = largestPart(data.layers);
 onGpu.push(() => { largestLayer = largestPart(data.layers); });
 function meter(part, largest, type) {

@@ -1,0 +1,44 @@
+"""The machine at hand, as caches and locks compare it: GPUs, driver, CUDA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtplug.backends.gpu import Gpu, GpuSearch, find_gpus
+
+_DRIVER_VERSION = Path("/sys/module/nvidia/version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a build depends on besides its inputs; None is unknown, or not there."""
+
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+    """Version of the kernel driver, such as `580.95.05`."""
+    cuda: str | None
+    """CUDA version that the driver offers, such as `13.0`."""
+    gpu_problem: str
+    """Why there is no GPU; empty where there is one."""
+    tensorrt: str | None = None
+    """Full build of the builder here that has timing caches; None where none is installed."""
+
+
+def read_machine(search: GpuSearch | None = None, version: Path = _DRIVER_VERSION) -> Machine:
+    """Looks; never raises, and loads no builder."""
+    from trtplug.backends.cache_api import caching_backend
+
+    found = find_gpus() if search is None else search
+    try:
+        driver = version.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        driver = ""
+    backend = caching_backend()
+    return Machine(
+        gpus=found.gpus,
+        driver=driver or None,
+        cuda=found.driver,
+        gpu_problem=found.problem,
+        tensorrt=backend.version() if backend else None,
+    )

@@ -1,0 +1,82 @@
+"""Candidate tables: the tactics that the builder tried for one operation, with its own timings.
+
+A cost is what the builder measured for one kernel alone, while it built; it is no time of the
+engine. Derived here and nowhere else: the runner-up, the margin to it, and what a near tie is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEAR_TIE = 0.05
+"""A margin below this is a near tie: trtexec warns of unstable times from a coefficient of
+variation of 2.5 % on, and two candidates within twice that may change places in another build."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One tactic that was tried."""
+
+    tactic_id: int | None
+    cost_ms: float | None
+    """As the builder timed it alone."""
+    ratio: float | None
+    """Cost over that of the fastest, as the builder gives it."""
+    correlation: float | None
+    """`prediction_correlation`, in the builder's words; it is not documented."""
+    kernel: str
+    tactic_hash: str
+    """`0x` and lower-case hexadecimal digits."""
+    parameter: str
+    """`tunable_parameter`; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateTable:
+    """All that the log says about one operation."""
+
+    op: str
+    key: str
+    """Of the timing cache: `0x` and 32 lower-case hexadecimal digits."""
+    onnx_layers: tuple[str, ...]
+    """ONNX nodes, where the log names them beside the operation."""
+    candidates: tuple[Candidate, ...]
+    selected: str | None
+    """Hash of the tactic that was taken."""
+    selected_ms: float | None
+    written: str | None
+    """Hash that was written to the timing cache."""
+    complete: bool
+    """Whether all of it was read, and no line of it can be of another table."""
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate that was taken; None where the table does not list it."""
+        return next((c for c in self.candidates if c.tactic_hash == self.selected), None)
+
+    @property
+    def runner_up(self) -> Candidate | None:
+        """The fastest of the others; None without a chosen one, or where none has a cost."""
+        others = [c for c in self.candidates if c.tactic_hash != self.selected]
+        timed = [c for c in others if c.cost_ms is not None]
+        return min(timed, key=_cost, default=None) if self.chosen else None
+
+    @property
+    def margin(self) -> float | None:
+        """By which part the runner-up is slower; negative where another than the fastest was taken.
+
+        `runner_up / chosen - 1`; None where either cost is not known.
+        """
+        chosen, other = self.chosen, self.runner_up
+        if chosen is None or other is None or not chosen.cost_ms or other.cost_ms is None:
+            return None
+        return other.cost_ms / chosen.cost_ms - 1
+
+    @property
+    def near_tie(self) -> bool | None:
+        """Whether the margin is so small that another build may choose otherwise; None: unknown."""
+        return None if self.margin is None else self.margin < NEAR_TIE
+
+
+def _cost(candidate: Candidate) -> float:
+    return candidate.cost_ms if candidate.cost_ms is not None else float("inf")

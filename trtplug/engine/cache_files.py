@@ -1,0 +1,179 @@
+"""A timing cache and its sidecar as files: written so that no reader ever sees half of them.
+
+The blob stands under its own digest; the sidecar, which names it, is renamed into place last. So
+the pair changes in one step, and a process killed at any moment leaves the last good pair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from trtplug.document import read_document, schema_name, to_json
+from trtplug.engine.cache_identity import CacheIdentity, identity_differences
+from trtplug.engine.cache_sidecar import SCHEMA, Sidecar
+from trtplug.errors import DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CURRENT = "current.json"
+BLOB_SUFFIX = ".cache"
+
+_PART = ".part-"
+_TRIES = 20
+"""A reader meets a pair that is just replaced at most once or twice."""
+_LARGEST_BYTES = 1 << 30
+
+Flaw = Literal["foreign", "corrupt", "truncated", "older", "refused"]
+"""`foreign`: of another machine or other flags. `older`: of another build of TensorRT, or layout of
+ours. `refused`: TensorRT itself does not take it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheEntry:
+    """A whole pair, its digest checked."""
+
+    sidecar: Sidecar
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flawed:
+    """A pair that is never to be attached, and why."""
+
+    flaw: Flaw
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.flaw}: {self.detail}"
+
+
+def read_entry(folder: Path, wanted: CacheIdentity | None) -> CacheEntry | Flawed | None:
+    """The pair in a folder; None where there is none.
+
+    Args:
+        folder: of one entry.
+        wanted: what it must be valid for; None where that is not asked.
+    """
+    found: CacheEntry | Flawed | None = None
+    for _ in range(_TRIES):
+        before = _stamp(folder / CURRENT)
+        if before is None:
+            return None
+        found = read_pair(folder / CURRENT, folder, wanted)
+        # A writer may have replaced sidecar and blob between the two reads.
+        if isinstance(found, CacheEntry) or before == _stamp(folder / CURRENT):
+            return found
+    return found
+
+
+def read_pair(sidecar_file: Path, blob: Path, wanted: CacheIdentity | None) -> CacheEntry | Flawed:
+    """A sidecar and its blob; `blob` is a file, or the folder of files under their digests."""
+    # Asked first: a pipe would block, and a device has no end.
+    if not sidecar_file.is_file():
+        return Flawed(flaw="corrupt", detail=f"no sidecar: {sidecar_file.name} is no regular file")
+    try:
+        sidecar = read_document(Sidecar, SCHEMA, sidecar_file)
+    except DocumentError as error:
+        return Flawed(flaw=_flaw_of(sidecar_file), detail=error.problem)
+    if wanted is not None and (differ := identity_differences(wanted, sidecar.identity)):
+        only_builder = [d.field for d in differ] == ["builder"]
+        detail = "; ".join(map(str, differ))
+        return Flawed(flaw="older" if only_builder else "foreign", detail=detail)
+    file = blob / f"{sidecar.sha256}{BLOB_SUFFIX}" if blob.is_dir() else blob
+    return _checked(sidecar, file)
+
+
+def _checked(sidecar: Sidecar, file: Path) -> CacheEntry | Flawed:
+    try:
+        if not file.is_file():
+            return Flawed(flaw="corrupt", detail=f"{file.name} is missing, or no regular file")
+        size = file.stat().st_size
+        if size != sidecar.bytes or size > _LARGEST_BYTES:
+            flaw: Flaw = "truncated" if size < sidecar.bytes else "corrupt"
+            return Flawed(flaw=flaw, detail=f"{size} bytes, the sidecar says {sidecar.bytes}")
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return Flawed(flaw="corrupt", detail=f"{file.name}: {_words(error)}")
+    if hashlib.sha256(data).hexdigest() != sidecar.sha256:
+        return Flawed(flaw="corrupt", detail="its bytes are not those that the sidecar tells of")
+    return CacheEntry(sidecar=sidecar, blob=data)
+
+
+def _flaw_of(file: Path) -> Flaw:
+    """`older` for a document of ours of another version, `corrupt` for anything else."""
+    try:
+        name = schema_name(file.read_text(encoding="utf-8")) or ""
+    except (OSError, UnicodeDecodeError):
+        return "corrupt"
+    ours, _, major = SCHEMA.partition("/")
+    kind, _, version = name.partition("/")
+    return "older" if kind == ours and version.partition(".")[0] != major else "corrupt"
+
+
+def write_entry(folder: Path, entry: CacheEntry) -> None:
+    """Replaces the pair in a folder; to be called under the entry's lock.
+
+    Raises:
+        OSError: it cannot be written; the pair that was there still is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    blob = folder / f"{entry.sidecar.sha256}{BLOB_SUFFIX}"
+    write_whole(blob, entry.blob)
+    write_whole(folder / CURRENT, to_json(entry.sidecar).encode())
+    _sync(folder)
+    for stranger in strangers(folder, blob.name):
+        with contextlib.suppress(OSError):
+            stranger.unlink()
+
+
+def strangers(folder: Path, blob_name: str) -> Iterator[Path]:
+    """Blobs and parts in an entry's folder that no sidecar names: left by killed processes."""
+    for file in sorted(folder.iterdir()):
+        if file.name not in (CURRENT, blob_name):
+            yield file
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """Writes a file under another name, makes it last, and renames it into place.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = file.with_name(f"{_PART}{secrets.token_hex(6)}")
+    try:
+        with part.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            # Renamed before its data is on the disk, a file may be empty after a power cut.
+            os.fsync(stream.fileno())
+        part.rename(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Tells one file under a name from the next one; None where there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _words(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)

@@ -1,0 +1,234 @@
+"""Checks of a lock: against its bundle, against this machine, and against a build that replays it.
+
+Pure but for reading a bundle's files. Every check lists all that differs; replaying fails closed: a
+lock that says too little to replay is refused like one that says something else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.engine.artifact import canonical_sha256
+from trtplug.engine.cache_files import Flawed, read_pair
+from trtplug.engine.cache_identity import Difference, mapping_differences
+from trtplug.engine.lock import LOCK, Lock, read_lock
+from trtplug.engine.lock_diff import diff_locks, input_differences, tactic_differences
+from trtplug.engine.manifest import read_manifest
+from trtplug.errors import LockMismatchError, LockUnqualifiedError
+from trtplug.store import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from trtplug.backends.machine import Machine
+    from trtplug.engine.manifest import Manifest, ManifestTarget
+
+
+# --- against its bundle ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockCheck:
+    """How one target's lock compares with what lies beside it."""
+
+    target: str
+    lock: Lock
+    problems: tuple[str, ...]
+
+
+def verify_locks(folder: Path) -> tuple[LockCheck, ...]:
+    """Every lock of a bundle: against the manifest, the engine's bytes and the timing cache.
+
+    Raises:
+        DocumentError: a manifest or lock is missing, or cannot be read.
+    """
+    manifest = read_manifest(folder)
+    return tuple(_verify(folder, manifest, target) for target in manifest.targets)
+
+
+def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockCheck:
+    lock = read_lock(folder / target.sm / LOCK)
+    problems = [
+        *map(str, _manifest_differences(lock, manifest, target)),
+        *_engine_problems(folder, lock),
+        *_cache_problems(folder, lock),
+        *_inner_problems(lock),
+    ]
+    return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
+
+
+def _manifest_differences(
+    lock: Lock, manifest: Manifest, target: ManifestTarget
+) -> tuple[Difference, ...]:
+    """What the manifest says, and the lock does not."""
+    said = {
+        "model": manifest.model.sha256,
+        "target": target.target,
+        "backend": f"{target.backend} {target.backend_version}",
+        "shapes": " ".join(target.shapes),
+        "precision": target.precision,
+        "engine": target.engine.file,
+        "engine sha256": target.engine.sha256,
+    }
+    locked = {
+        "model": lock.model.sha256,
+        "target": lock.target,
+        "backend": f"{lock.backend} {lock.backend_version}",
+        "shapes": " ".join(lock.shapes),
+        "precision": lock.precision,
+        "engine": lock.engine.file,
+        "engine sha256": lock.engine.sha256,
+    }
+    plain = mapping_differences(said, locked)
+    return plain + mapping_differences(target.flags, lock.flags, "flag ")
+
+
+def _engine_problems(folder: Path, lock: Lock) -> list[str]:
+    file = _inside(folder, lock.engine.file)
+    if file is None:
+        return [f"{lock.engine.file}: missing, or outside the bundle"]
+    if sha256_of(file) != lock.engine.sha256:
+        return [f"{lock.engine.file}: its bytes are not those that the lock tells of"]
+    if canonical_sha256(file) != lock.engine.canonical_sha256:
+        return [f"{lock.engine.file}: its canonical digest is not the lock's"]
+    return []
+
+
+def _cache_problems(folder: Path, lock: Lock) -> list[str]:
+    cache = lock.timing_cache
+    if cache is None:
+        return []
+    file = _inside(folder, cache.file)
+    if file is None:
+        return [f"{cache.file}: missing, or outside the bundle"]
+    entry = read_pair(file.with_name(file.name + ".json"), file, None)
+    if isinstance(entry, Flawed):
+        return [f"{cache.file}: {entry}"]
+    if entry.sidecar.sha256 != cache.sha256:
+        return [f"{cache.file}: its bytes are not those that the lock tells of"]
+    differ = tactic_differences(lock, entry.sidecar.winners)
+    problems = [f"{cache.file}: {d}" for d in differ]
+    identity = entry.sidecar.identity
+    told = {"gpu": identity.gpu, "driver": identity.driver, "cuda": identity.cuda}
+    here = (
+        {"gpu": lock.gpu.name, "driver": lock.gpu.driver, "cuda": lock.gpu.cuda} if lock.gpu else {}
+    )
+    return problems + [f"{cache.file}: {d}" for d in mapping_differences(here, told)]
+
+
+def _inner_problems(lock: Lock) -> list[str]:
+    """Layers whose tactic is not the one of their key."""
+    winners = lock.winners
+    return [
+        f"{layer.name}: tactic {layer.tactic_hash}, its key has {winners.get(layer.cache_key)}"
+        for layer in lock.layers
+        if layer.cache_key is not None
+        and lock.tactics is not None
+        and winners.get(layer.cache_key) != layer.tactic_hash
+    ]
+
+
+def _inside(folder: Path, path: str) -> Path | None:
+    """A regular file of the bundle; None for anything else."""
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    file = folder / path
+    return file if file.is_file() else None
+
+
+# --- against this machine ---
+
+
+def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[Difference, ...]:
+    """In what this machine differs from the lock's; empty where the lock is qualified here.
+
+    Any GPU of the same name will do. On another GPU, driver, CUDA or builder a lock is unqualified:
+    its tactics may not exist there, or be wrong. A lock of a builder that needed no GPU is bound to
+    that builder's version alone.
+
+    Args:
+        lock: to replay.
+        machine: the one at hand.
+        backend_version: of the builder here; None where it is not installed.
+    """
+    wanted = {"backend version": lock.backend_version}
+    found = {"backend version": backend_version or ""}
+    if lock.gpu is not None:
+        same = [gpu for gpu in machine.gpus if gpu.name == lock.gpu.name]
+        names = ", ".join(gpu.name for gpu in machine.gpus)
+        sms = [str(gpu.sm) for gpu in same or machine.gpus]
+        wanted |= {
+            "gpu": lock.gpu.name,
+            "sm": lock.gpu.sm,
+            "driver": lock.gpu.driver,
+            "cuda": lock.gpu.cuda,
+        }
+        found |= {
+            "gpu": same[0].name if same else names,
+            "sm": lock.gpu.sm if lock.gpu.sm in sms else ", ".join(sms),
+            "driver": machine.driver or "",
+            "cuda": machine.cuda or "",
+        }
+    return mapping_differences(wanted, found)
+
+
+def require_qualified(lock: Lock, path: str, machine: Machine, backend_version: str | None) -> None:
+    """Raises LockUnqualifiedError where `qualify` finds a difference."""
+    if differ := qualify(lock, machine, backend_version):
+        raise LockUnqualifiedError(path=path, differences=tuple(map(str, differ)))
+
+
+# --- against a build that replays it ---
+
+
+def replay_problems_before(lock: Lock, asked: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
+    """Why a locked build must not begin; empty where it may.
+
+    Args:
+        lock: to replay.
+        asked: of the build that was asked for; only what goes in is looked at.
+        winners: key -> tactic hash of the timing cache that would be attached.
+    """
+    if lock.tactics is None:
+        return ("the lock records no tactics, so there is nothing to replay",)
+    return (
+        *map(str, input_differences(lock, asked)),
+        *map(str, tactic_differences(lock, winners)),
+    )
+
+
+def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
+    """In what a locked build did not do as its lock says; empty where it did.
+
+    The engine's bytes are not compared: one choice of tactics gives other bytes in each build.
+
+    Args:
+        lock: that was replayed.
+        made: of the build.
+        winners: key -> tactic hash of the timing cache after the build. Compared key by key, since
+            the builder's own flag for misses was reported to let some pass.
+    """
+    diff = diff_locks(lock, made)
+    layers = (
+        f"layer {c.name}: {'; '.join(map(str, c.differences)) or c.kind}"
+        for c in diff.layers
+        if c.kind != "renamed"
+    )
+    return (
+        *map(str, diff.inputs),
+        *map(str, tactic_differences(lock, winners)),
+        *layers,
+        *(
+            f"node {c.node}: {c.after or 'in no layer'}, not {c.before or 'none'}"
+            for c in diff.nodes
+        ),
+        *(f"site {d}" for d in diff.sites),
+    )
+
+
+def require_replayed(path: str, problems: tuple[str, ...]) -> None:
+    """Raises LockMismatchError where there are any."""
+    if problems:
+        raise LockMismatchError(path=path, differences=problems)

@@ -1,0 +1,135 @@
+"""Tactics of either op, for those who compile and check kernels and need not know what they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trtplug.tactics.catalog import TACTICS, find_tactic
+from trtplug.tactics.check import random_tensors, run_tactic
+from trtplug.tactics.estimate import predict
+from trtplug.tactics.generate import generate, threads_of
+from trtplug.tactics.launch import launch_of
+from trtplug.tactics.pair.catalog import PAIR_TACTICS, PairTactic, find_pair_tactic
+from trtplug.tactics.pair.check import random_pair_tensors, run_pair
+from trtplug.tactics.pair.estimate import predict_pair
+from trtplug.tactics.pair.generate import generate_pair
+from trtplug.tactics.pair.launch import launch_pair
+from trtplug.tactics.pair.problem import PairProblem
+from trtplug.tactics.pair.space import PairCandidate, list_pair_tactics
+from trtplug.tactics.problem import Problem
+from trtplug.tactics.space import (
+    DEFAULT_SHARED_BYTES,
+    Candidate,
+    is_repeated,
+    list_tactics,
+    shared_bytes_of,
+)
+from trtplug.tactics.tactic import Stem, Tactic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from trtplug.kernels.source import KernelSource
+    from trtplug.kernels.usage import Usage
+    from trtplug.profile import GpuProfile
+    from trtplug.tactics.check import Checked
+    from trtplug.tactics.estimate import Prediction
+    from trtplug.tactics.launch import Launch
+    from trtplug.target import Sm
+    from trtplug.tensor import Sizes
+
+EitherTactic = Tactic | PairTactic
+EitherProblem = Problem | PairProblem
+EitherCandidate = Candidate | PairCandidate
+
+ALL_TACTICS: tuple[EitherTactic, ...] = (*TACTICS, *PAIR_TACTICS)
+
+
+def find_either(name: str) -> EitherTactic | None:
+    """The tactic of that name, of either op."""
+    return find_tactic(name) or find_pair_tactic(name)
+
+
+def list_either(
+    problem: EitherProblem, sm: Sm, shared_bytes: int = DEFAULT_SHARED_BYTES
+) -> tuple[EitherCandidate, ...]:
+    """The tactics of the problem's op, each with the first reason against it."""
+    if isinstance(problem, PairProblem):
+        return list_pair_tactics(problem, sm, shared_bytes)
+    return list_tactics(problem, sm, shared_bytes)
+
+
+def generate_either(tactic: EitherTactic, problem: EitherProblem, sm: Sm) -> KernelSource:
+    """The source of one kernel; `tactic` must be legal for the problem on the SM."""
+    if isinstance(tactic, PairTactic):
+        return generate_pair(tactic, _pair(problem), sm)
+    return generate(tactic, _single(problem), sm)
+
+
+def threads_of_either(tactic: EitherTactic) -> int:
+    """Threads of a block."""
+    return tactic.tile.threads if isinstance(tactic, PairTactic) else threads_of(tactic)
+
+
+def launch_either(tactic: EitherTactic, problem: EitherProblem, sizes: Sequence[Any]) -> Launch:
+    """Launch at an input [batch, channels, height, width]."""
+    if isinstance(tactic, PairTactic):
+        return launch_pair(tactic, _pair(problem), sizes)
+    return launch_of(tactic, _single(problem), sizes)
+
+
+def predict_either(
+    tactic: EitherTactic, problem: EitherProblem, profile: GpuProfile, usage: Usage, sizes: Sizes
+) -> Prediction | None:
+    """The prediction at an input; None where figures are missing."""
+    if isinstance(tactic, PairTactic):
+        return predict_pair(tactic, _pair(problem), profile, usage, sizes)
+    return predict(tactic, _single(problem), profile, usage, sizes)
+
+
+def check_either(
+    tactic: EitherTactic,
+    problem: EitherProblem,
+    ptx: str,
+    sizes: Sizes,
+    rng: np.random.Generator,
+    blocks: Sequence[int] | None = None,
+) -> Checked:
+    """The emulator's verdict on a compiled kernel, with random inputs.
+
+    Raises:
+        PtxError: an instruction that the emulator does not know.
+    """
+    if isinstance(tactic, PairTactic):
+        pair = _pair(problem)
+        both = random_pair_tensors(pair, sizes, rng)
+        return run_pair(tactic, pair, ptx, both, blocks=blocks)
+    single = _single(problem)
+    dtype = tactic.x_dtype if isinstance(tactic, Stem) else None
+    return run_tactic(tactic, single, ptx, random_tensors(single, sizes, rng, dtype), blocks=blocks)
+
+
+def shared_bytes_of_either(tactic: EitherTactic, sm: Sm) -> int:
+    """Shared memory of a block."""
+    if isinstance(tactic, PairTactic):
+        return tactic.tile.shared_bytes
+    return shared_bytes_of(tactic, sm)
+
+
+def exists_on(tactic: EitherTactic, sm: Sm) -> bool:
+    """Whether a kernel of its own is made for the SM."""
+    return isinstance(tactic, PairTactic) or not is_repeated(tactic, sm)
+
+
+def _pair(problem: EitherProblem) -> PairProblem:
+    if isinstance(problem, PairProblem):
+        return problem
+    raise TypeError("a tactic for pairs met a single convolution")
+
+
+def _single(problem: EitherProblem) -> Problem:
+    if isinstance(problem, Problem):
+        return problem
+    raise TypeError("a tactic for single convolutions met a pair")

@@ -1,0 +1,1 @@
+"""Tactics of `trtplug::CBRPair`; they build on those of its two convolutions."""

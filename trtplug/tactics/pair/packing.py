@@ -1,0 +1,59 @@
+"""Weights and biases of a pair as its kernel reads them, and the way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtplug.tactics.packing import pack_bias, pack_weights, unpack_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trtplug.tactics.pair.catalog import PairTactic
+    from trtplug.tactics.pair.problem import PairProblem
+
+    Array = NDArray[Any]
+
+_HALF = 4
+"""Channels of a chunk that one load of FP32 brings."""
+
+
+def pack_pair(
+    tactic: PairTactic, problem: PairProblem, weights: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Depthwise weights [channels, 1, kH, kW] and pointwise ones [outputs, channels, 1, 1].
+
+    Any type of element goes; what is filled up is zero.
+    """
+    first = pack_weights(tactic.first, problem.depthwise, weights[0])
+    return first, pack_weights(tactic.second, problem.pointwise, weights[1])
+
+
+def unpack_pair(
+    tactic: PairTactic, problem: PairProblem, packed: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The inverse of `pack_pair`."""
+    first = unpack_weights(tactic.first, problem.depthwise, packed[0])
+    return first, unpack_weights(tactic.second, problem.pointwise, packed[1])
+
+
+def pack_pair_biases(
+    tactic: PairTactic, problem: PairProblem, biases: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Both biases in FP32, filled up with zeros to what a kernel reads of them.
+
+    Of the depthwise one first the lower half of every chunk of 8, then the upper ones: so lanes
+    beside each other read what lies beside each other.
+    """
+    first = pack_bias(tactic.first, problem.depthwise, biases[0])
+    halves = first.reshape(-1, 2, _HALF).swapaxes(0, 1)
+    second = pack_bias(tactic.second, problem.pointwise, biases[1])
+    return np.ascontiguousarray(halves).reshape(-1), second
+
+
+def unpack_pair_biases(problem: PairProblem, packed: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The inverse of `pack_pair_biases`, in FP32."""
+    first = packed[0].reshape(2, -1, _HALF).swapaxes(0, 1).reshape(-1)
+    return first[: problem.channels], packed[1][: problem.outputs]
