@@ -55,6 +55,18 @@ def test_light_models_stay_equal(name, tmp_path, capsys):
     assert "equal in 3 runs" in capsys.readouterr().out
 
 
+def test_a_check_says_when_it_ran_a_copy(tmp_path, capsys, monkeypatch):
+    b = Builder()
+    arguments = ["rewrite", str(save(b.model(b.conv("x", 4, 4)), tmp_path))]
+    arguments += ["-o", str(tmp_path / "out.onnx"), "--check", "--shape", "x=2x4x9x7"]
+    monkeypatch.setattr("onnxruntime.__version__", "1.26.0")
+    assert main(arguments) == 0
+    assert "run with its functions inlined by onnx" in capsys.readouterr().err
+    monkeypatch.setattr("onnxruntime.__version__", "1.27.0")
+    assert main(arguments) == 0
+    assert "inlined" not in capsys.readouterr().err
+
+
 def test_float16_is_alike(cls, tmp_path, capsys):
     out = tmp_path / "out.onnx"
     arguments = ["rewrite", str(cls), "-o", str(out), "--check", "--shape", SHAPES["cls"]]

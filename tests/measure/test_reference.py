@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,7 +13,7 @@ from onnx import TensorProto, external_data_helper
 from tests.rewrite.graphs import Builder, rewrite, save
 from trtplug.errors import BackendMissingError, ReferenceFailedError
 from trtplug.measure.equality import EXACT, compare_models, worst
-from trtplug.measure.reference import Reference, random_feeds
+from trtplug.measure.reference import Reference, overload_notice, random_feeds
 from trtplug.model.load import load_model
 from trtplug.model.widen import has_bfloat16, widen
 from trtplug.tensor import TensorSpec
@@ -61,6 +62,67 @@ def test_a_type_that_numpy_has_not_is_named():
     spec = TensorSpec(name="a", dtype="string", shape=(1,))
     with pytest.raises(ReferenceFailedError, match="'a' is of type string"):
         random_feeds([spec], {"a": (1,)}, 0)
+
+
+def old_runtime(monkeypatch, given):
+    """The installed ONNX Runtime calls itself 1.26.0; what it is given to run goes into `given`."""
+    import onnxruntime
+
+    def session(model, *args, **kwargs):
+        given.append(model)
+        return made(model, *args, **kwargs)
+
+    made = onnxruntime.InferenceSession
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    monkeypatch.setattr(onnxruntime, "__version__", "1.26.0")
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_overloads_are_inlined_for_a_runtime_that_ignores_them(tmp_path, monkeypatch, external):
+    b = Builder()
+    proto = b.model(b.add("Relu", b.add("Add", b.conv("x", 4, 4), b.conv("x", 4, 4))))
+    if external:
+        external_data_helper.convert_model_to_external_data(proto, size_threshold=0)
+    onnx.save(proto, tmp_path / "m.onnx")
+    _, out = rewrite(tmp_path / "m.onnx")
+    assert len(onnx.load(out).functions) == 2
+    given: list[str | bytes] = []
+    old_runtime(monkeypatch, given)
+    monkeypatch.chdir(tmp_path)
+    source, made = Path("m.onnx"), Path(out.name)
+    trials = compare_models(source, made, load_model(source).inputs, [{"x": (1, 4, 9, 7)}])
+    assert all(o.within(EXACT) for t in trials for o in t.outputs)
+    assert given[0] == "m.onnx"
+    inlined = onnx.load_from_string(given[1])
+    assert [n.op_type for n in inlined.graph.node] == ["Conv", "Conv", "Add", "Relu"]
+    outside = {w.data_location == TensorProto.EXTERNAL for w in inlined.graph.initializer}
+    assert outside == {external}
+    assert "1.26.0 ignores the overloads of functions" in overload_notice(made)
+    assert overload_notice(source) is None
+
+
+def test_a_bfloat16_model_is_widened_and_inlined(tmp_path, monkeypatch):
+    import ml_dtypes
+
+    path = save(model(ml_dtypes.bfloat16, TensorProto.BFLOAT16, opset=22), tmp_path)
+    _, out = rewrite(path)
+    given: list[str | bytes] = []
+    old_runtime(monkeypatch, given)
+    Reference(out).run({"x": np.ones((1, 4, 9, 7), np.float32)})
+    ran = onnx.load_from_string(given[0])
+    assert not has_bfloat16(ran)
+    assert not ran.functions
+
+
+@pytest.mark.parametrize("version", ["1.27.0", "1.32.0", "2.0.0", "1.28.0.dev20261101"])
+def test_a_runtime_that_knows_overloads_gets_the_file(tmp_path, monkeypatch, version):
+    _, out = rewrite(save(model(), tmp_path))
+    given: list[str | bytes] = []
+    old_runtime(monkeypatch, given)
+    monkeypatch.setattr("onnxruntime.__version__", version)
+    Reference(out)
+    assert given == [str(out)]
+    assert overload_notice(out) is None
 
 
 @pytest.mark.parametrize("external", [False, True])

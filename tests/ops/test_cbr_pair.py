@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.ops.test_cbr import PARAMETERS
+from tests.runtime import newest_opset
 from trtplug.measure.reference import Reference
 from trtplug.ops import cbr
 from trtplug.ops.cbr import ACTIVATIONS, DOMAIN, RESIDUALS, VERSION, CbrAttributes
@@ -75,10 +76,12 @@ def expected_of(a: CbrPairAttributes, arrays: dict[str, np.ndarray]) -> np.ndarr
     return reference(x, (w, v), (b, c), r, a)
 
 
-@pytest.mark.parametrize("opset", [9, 24])
+# As in test_cbr.py.
+@pytest.mark.parametrize("newest", [False, True], ids=["opset 9", "newest opset"])
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_function_computes_what_the_reference_says(tmp_path, activation, residual, opset):
+def test_the_function_computes_what_the_reference_says(tmp_path, activation, residual, newest):
+    opset = min(24, newest_opset()) if newest else 9
     a = attributes_of(activation, residual)
     arrays = arrays_for(a, (2, 4, 6, 5), 3)
     expected = expected_of(a, arrays)

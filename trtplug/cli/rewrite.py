@@ -80,7 +80,7 @@ def rewrite(
 ) -> int:
     """Write the model with one CBR node at each site.
 
-    Any ONNX runtime can run the file.
+    ONNX Runtime from 1.27 can run the file, as can any that tells the overloads of functions apart.
     """
     from trtplug.model.load import load_model
     from trtplug.model.ranges import resolve_ranges
@@ -156,10 +156,13 @@ def _check(
     model: Model, output: Path, ranges: Sequence[ShapeRange], precision: RewritePrecision
 ) -> int:
     from trtplug.measure.equality import ALIKE, EXACT, compare_models, worst
+    from trtplug.measure.reference import overload_notice
 
     shapes = [{r.name: r.min for r in ranges}, {r.name: r.opt for r in ranges}]
     distinct = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
     trials = compare_models(model.path, output, model.inputs, distinct)
+    if notice := overload_notice(output):
+        click.echo(f"note: {notice}", err=True)
     outputs = [o for t in trials for o in t.outputs]
     least = ALIKE.get(precision.value)
     held = all(o.within(EXACT) if least is None else o.alike(least) for o in outputs)

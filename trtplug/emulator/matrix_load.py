@@ -49,7 +49,7 @@ def load_matrix(ins: Instruction, lay: Layout) -> Step:
 def _matrices(rows: Array, threads: int, count: int, turned: bool) -> list[Array]:
     """Rows of 16 bytes, [blocks, threads], as one register a matrix."""
     full = np.ascontiguousarray(spread(rows, (len(rows), threads)))
-    out = []
+    out: list[Array] = []
     if not turned:
         words = full.view(U32).reshape(len(rows), -1, WARP // _MATRIX_ROWS, WARP)
         out = [words[:, :, j].reshape(len(rows), threads) for j in range(count)]

@@ -35,7 +35,7 @@ class RowMemory:
         self.bytes = size
         stride = -(-size // PAD) * PAD + PAD
         self.data = np.zeros((rows, stride), U8)
-        self.state = np.zeros((1, stride), U8) if checked else None
+        self.state: Array | None = np.zeros((1, stride), U8) if checked else None
         """One row while all rows are in the same state."""
         if checked:
             self.data[:] = POISON

@@ -5,6 +5,7 @@ Format: `onnx.proto`, TensorProto.external_data (keys location, offset, length).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -117,7 +118,9 @@ def _inside(location: str, model: Path) -> Path | None:
     folder = model.parent.resolve()
     try:
         file = (folder / location).resolve()
-        file.exists()
+        # Not exists(): from Python 3.13 on neither it nor resolve() minds a loop of links.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            file.stat()
     except (OSError, RuntimeError):  # a loop of links, a name too long for the system
         return None
     return file if file.is_relative_to(folder) else None

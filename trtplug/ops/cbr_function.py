@@ -1,9 +1,9 @@
-"""The body of a CBR node in standard ONNX operators: any runtime can run the rewritten file.
+"""The body of a CBR node in standard ONNX operators: a runtime needs nothing of ours.
 
 One overload for each configuration, with every value written out: the activation changes which
 nodes there are, which an attribute passed by reference cannot. (TensorRT-RTX's parser loses lists
 passed by reference and ignores overloads; it is never shown a CBR node. Enterprise TensorRT takes
-the plugin before it looks at the function.)
+the plugin before it looks at the function. ONNX Runtime ignores overloads before 1.27.)
 """
 
 from __future__ import annotations
