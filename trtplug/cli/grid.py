@@ -26,10 +26,11 @@ def render_grid(head: Row, rows: Sequence[Row], form: Format, figures: Sequence[
         marks = ["--:" if name in figures else "---" for name in head]
         lines = [head, marks, *(tuple(map(markdown_cell, row)) for row in rows)]
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return "".join(line + "\n" for line in _aligned(head, rows, figures))
+    return "".join(line + "\n" for line in aligned_lines(head, rows, figures))
 
 
-def _aligned(head: Row, rows: Sequence[Row], figures: Sequence[str]) -> Iterator[str]:
+def aligned_lines(head: Row, rows: Sequence[Row], figures: Sequence[str] = ()) -> Iterator[str]:
+    """The heading and each row, for the terminal; arguments as `render_grid` has them."""
     shown = [tuple(map(printable, row)) for row in (head, *rows)]
     widths = [max(len(row[i]) for row in shown) for i in range(len(head))]
     for row in shown:

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from trtplug.cli.grid import aligned_lines, render_grid
 from trtplug.cli.options import Format
 from trtplug.report.names import printable
 
@@ -48,7 +49,7 @@ def render_tactics(form: Format) -> str:
         )
         for r in records
     ]
-    return _table([(head, rows)], form)
+    return render_grid(head, rows, form)
 
 
 def _catalogue(records: Sequence[dict[str, object]]) -> str:
@@ -66,7 +67,7 @@ def _catalogue(records: Sequence[dict[str, object]]) -> str:
         )
         for r in records
     ]
-    first, *lines = _aligned(head, rows)
+    first, *lines = aligned_lines(head, rows)
     below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
     sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
     return f"{first}\n{''.join(below)}\nMade for {sms}; bfloat16 from sm_80 on.\n"
@@ -216,7 +217,7 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
         for c in document.checks
         for problem in c.problems
     ]
-    return _table([(head, rows)], form) + "".join(found) + "\n".join(_summary(document)) + "\n"
+    return render_grid(head, rows, form) + "".join(found) + "\n".join(_summary(document)) + "\n"
 
 
 def _summary(document: ChecksDocument) -> Iterator[str]:
@@ -249,7 +250,7 @@ def _last_line(log: str) -> str:
 
 def _titled(title: str, head: Row, rows: Sequence[Row], form: Format) -> str:
     line = f"## {title}" if form is Format.MARKDOWN else _wrapped(title)
-    return f"{line}\n\n{_table([(head, rows)], form)}\n"
+    return f"{line}\n\n{render_grid(head, rows, form)}\n"
 
 
 def _wrapped(text: str) -> str:
@@ -257,26 +258,3 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(
         text, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-
-
-def _table(parts: Sequence[tuple[Row, Sequence[Row]]], form: Format) -> str:
-    if form is Format.MARKDOWN:
-        lines = []
-        for head, rows in parts:
-            lines += [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
-            lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-        return "\n".join(lines) + "\n"
-    return "\n".join("\n".join(_aligned(head, rows)) for head, rows in parts) + "\n"
-
-
-def _aligned(head: Row, rows: Sequence[Row]) -> Iterator[str]:
-    """Columns as wide as what is in them: nothing is cut off, whatever the terminal."""
-    shown = [tuple(map(printable, row)) for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in shown) for i in range(len(head))]
-    for row in shown:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _cell(text: str) -> str:
-    """A text that is harmless in a Markdown table."""
-    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
