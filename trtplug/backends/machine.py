@@ -30,15 +30,19 @@ def read_machine(search: GpuSearch | None = None, version: Path = _DRIVER_VERSIO
     from trtplug.backends.cache_api import caching_backend
 
     found = find_gpus() if search is None else search
-    try:
-        driver = version.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        driver = ""
     backend = caching_backend()
     return Machine(
         gpus=found.gpus,
-        driver=driver or None,
+        driver=driver_version(version),
         cuda=found.driver,
         gpu_problem=found.problem,
         tensorrt=backend.version() if backend else None,
     )
+
+
+def driver_version(file: Path = _DRIVER_VERSION) -> str | None:
+    """Version of the kernel driver; None where there is none."""
+    try:
+        return file.read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None

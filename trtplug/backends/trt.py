@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Capabilities
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
 
-_DRIVER_VERSION = Path("/sys/module/nvidia/version")
 
 CHILD_MODULE = "trtplug.backends.trt_build"
 
@@ -86,10 +84,12 @@ class TrtBackend:
     def place(self) -> str:
         """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
         from trtplug.backends import gpu
+        from trtplug.backends.machine import driver_version
 
         search = gpu.find_gpus()
+        driver = driver_version() or "unknown"
         names = [g.name for g in search.gpus[:1]]
-        return ", ".join((*names, f"driver {_driver()}", f"CUDA {search.driver}"))
+        return ", ".join((*names, f"driver {driver}", f"CUDA {search.driver}"))
 
     def timing_caches(self) -> TimingCacheApi:
         """TensorRT's own operations on timing caches, each in a process of its own."""
@@ -100,10 +100,3 @@ class TrtBackend:
     def passed_on(self) -> tuple[str, ...]:
         """Which GPU is the first."""
         return ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-
-
-def _driver() -> str:
-    try:
-        return _DRIVER_VERSION.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return "unknown"
