@@ -109,10 +109,22 @@ def make_node(
     wanted = 3 + (given.residual != "none")
     if len(inputs) != wanted:
         raise ValueError(f"{len(inputs)} inputs with residual {given.residual}; {wanted} wanted")
-    node = NodeProto(op_type=OP_TYPE, domain=DOMAIN, name=name, overload=overload)
+    return plugin_node(OP_TYPE, inputs, output, name, overload, _attributes(given))
+
+
+def plugin_node(
+    op_type: str,
+    inputs: Sequence[str],
+    output: str,
+    name: str,
+    overload: str,
+    attributes: Sequence[AttributeProto],
+) -> NodeProto:
+    """A node of our domain, with one output."""
+    node = NodeProto(op_type=op_type, domain=DOMAIN, name=name, overload=overload)
     node.input.extend(inputs)
     node.output.append(output)
-    node.attribute.extend(_attributes(given))
+    node.attribute.extend(attributes)
     return node
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from onnx import AttributeProto, NodeProto, helper
 
 from trtplug.ops import cbr
-from trtplug.ops.cbr import DOMAIN, VERSION, CbrAttributes, attribute_value
+from trtplug.ops.cbr import DOMAIN, VERSION, CbrAttributes, attribute_value, plugin_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,11 +73,7 @@ def make_node(
     wanted = 5 + (residual != "none")
     if len(inputs) != wanted:
         raise ValueError(f"{len(inputs)} inputs with residual {residual}; {wanted} wanted")
-    node = NodeProto(op_type=OP_TYPE, domain=DOMAIN, name=name, overload=overload)
-    node.input.extend(inputs)
-    node.output.append(output)
-    node.attribute.extend(_attributes(given))
-    return node
+    return plugin_node(OP_TYPE, inputs, output, name, overload, _attributes(given))
 
 
 @functools.lru_cache(maxsize=256)
