@@ -100,7 +100,6 @@ class _Parser(Cursor):
             target=target,
             variables=tuple(variables),
             kernels=kernels,
-            lines=self.lines,
         )
 
     def variable(self, space: str) -> Variable:

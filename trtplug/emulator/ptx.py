@@ -155,9 +155,3 @@ class Module:
     variables: tuple[Variable, ...]
     """Those of module scope."""
     kernels: dict[str, Kernel]
-    lines: tuple[str, ...]
-    """The text, for messages: line n is `lines[n - 1]`."""
-
-    def text_at(self, line: int) -> str:
-        """The stripped text of a 1-based line; empty outside the text."""
-        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
