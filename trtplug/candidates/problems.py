@@ -10,7 +10,7 @@ from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.validate import validate
 from trtplug.rewrite.attributes import cbr_attributes
-from trtplug.rewrite.find import find_pairs, find_sites
+from trtplug.rewrite.find import find_all
 from trtplug.tactics.either import EitherProblem
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.problem import Problem
@@ -80,13 +80,12 @@ def read_problems(
     tables = {key: infer_shapes(model, sizes) for key, sizes in distinct.items()}
     shapes = tuple(tables[_key(sizes)] for sizes in ends)
     dtype = PRECISIONS[precision]
-    sites, _ = find_sites(model)
-    both, _ = find_pairs(model) if pairs else ((), ())
+    found = find_all(model)
     asked: dict[EitherProblem, list[str]] = {}
     unsized = []
     labelled = (
-        *((s.conv, _problem(s, shapes, dtype)) for s in sites),
-        *((p.label, _pair_problem(p, shapes, dtype)) for p in both),
+        *((s.conv, _problem(s, shapes, dtype)) for s in found.sites),
+        *((p.label, _pair_problem(p, shapes, dtype)) for p in (found.pairs if pairs else ())),
     )
     for label, problem in labelled:
         if isinstance(problem, Unsized):

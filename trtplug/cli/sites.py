@@ -57,7 +57,7 @@ def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) ->
     from trtplug.model.ranges import resolve_ranges
     from trtplug.model.shapes import infer_shapes
     from trtplug.model.validate import model_warnings, validate
-    from trtplug.rewrite.find import find_pairs, find_sites
+    from trtplug.rewrite.find import find_all
     from trtplug.rewrite.listing import list_sites
     from trtplug.tensor import parse_shape_range
 
@@ -68,9 +68,8 @@ def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) ->
     wanted = given or all(not spec.is_dynamic for spec in model.inputs)
     ranges = resolve_ranges(model, given) if wanted else ()
     shapes = infer_shapes(model, {r.name: r.opt for r in ranges})
-    found, misses = find_sites(model, fold_overridable=fold_overridable)
-    pairs = find_pairs(model, fold_overridable=fold_overridable)
-    return list_sites(model, found, misses, shapes, model_warnings(model), pairs)
+    found = find_all(model, fold_overridable=fold_overridable)
+    return list_sites(model, found, shapes, model_warnings(model))
 
 
 WIDEST = 1000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.model.graph import Graph, index_graph
 from trtplug.model.validate import validate_nodes
 from trtplug.ops.cbr import DOMAIN
+from trtplug.rewrite.pair import Pair, PairMiss
 from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
 from trtplug.rewrite.rules.cbr_pair import match_pairs
 from trtplug.rewrite.scope import Scope
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trtplug.model.load import Model
-    from trtplug.rewrite.pair import Pair, PairMiss
 
 FIRST_IR_WITH_OVERRIDES = 4
 """Before it every initializer had to be a graph input, so being one says nothing."""
@@ -40,17 +41,34 @@ def find_sites(
     return sites, misses
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Sites, pairs of them that one `trtplug::CBRPair` can take, and why others are neither."""
+
+    sites: tuple[Site, ...]
+    near_misses: tuple[NearMiss, ...]
+    pairs: tuple[Pair, ...]
+    pair_near_misses: tuple[PairMiss, ...]
+
+
+def find_all(model: Model, *, fold_overridable: bool | None = None) -> Found:
+    """What `find_sites` finds, and the pairs, in one search; arguments and errors are the same."""
+    found, misses = search(model, index_graph(model.proto.graph), fold_overridable)
+    by_graph = [match_pairs(scope.graph, matches) for scope, matches in found]
+    return Found(
+        sites=tuple(m.site for _, matches in found for m in matches),
+        near_misses=misses,
+        pairs=tuple(m.pair for matches, _ in by_graph for m in matches),
+        pair_near_misses=tuple(miss for _, missed in by_graph for miss in missed),
+    )
+
+
 def find_pairs(
     model: Model, *, fold_overridable: bool | None = None
 ) -> tuple[tuple[Pair, ...], tuple[PairMiss, ...]]:
-    """All pairs of sites that one `trtplug::CBRPair` can take, and why others are none.
-
-    Arguments and errors are those of `find_sites`.
-    """
-    found, _ = search(model, index_graph(model.proto.graph), fold_overridable)
-    by_graph = [match_pairs(scope.graph, matches) for scope, matches in found]
-    pairs = tuple(m.pair for matches, _ in by_graph for m in matches)
-    return pairs, tuple(miss for _, misses in by_graph for miss in misses)
+    """The pairs alone, and why other sites form none."""
+    found = find_all(model, fold_overridable=fold_overridable)
+    return found.pairs, found.pair_near_misses
 
 
 def keeps_overridable(model: Model, fold_overridable: bool | None) -> bool:

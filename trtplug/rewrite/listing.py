@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
-    from trtplug.rewrite.pair import Pair, PairMiss
-    from trtplug.rewrite.site import NearMiss, Site
+    from trtplug.rewrite.find import Found
+    from trtplug.rewrite.pair import Pair
+    from trtplug.rewrite.site import Site
     from trtplug.tensor import Sizes
 
 SCHEMA = "trtplug.sites/1"
@@ -119,19 +120,17 @@ class SitesListing:
 
 def list_sites(
     model: Model,
-    sites: Sequence[Site],
-    near_misses: Sequence[NearMiss],
+    found: Found,
     shapes: ShapeTable,
     notices: Sequence[str] = (),
-    pairs: tuple[Sequence[Pair], Sequence[PairMiss]] = ((), ()),
 ) -> SitesListing:
-    """Joins what a search found with sizes; `pairs` is what `find_pairs` gives."""
+    """Joins what a search found with sizes."""
     nodes = node_labels(model.proto.graph)
     flops = {label: node_flops(node, shapes) for label, node in nodes.items()}
-    entries = tuple(_entry(site, flops, shapes) for site in sites)
+    entries = tuple(_entry(site, flops, shapes) for site in found.sites)
     misses = tuple(
         NearMissEntry(conv=m.conv, reason=m.reason.value, node=m.node, flops=flops.get(m.conv))
-        for m in near_misses
+        for m in found.near_misses
     )
     return SitesListing(
         schema=SCHEMA,
@@ -139,9 +138,10 @@ def list_sites(
         sha256=model.sha256,
         sites=entries,
         near_misses=misses,
-        pairs=tuple(_pair(pair, shapes) for pair in pairs[0]),
+        pairs=tuple(_pair(pair, shapes) for pair in found.pairs),
         pair_near_misses=tuple(
-            PairMissEntry(conv=m.conv, reason=m.reason.value, node=m.node) for m in pairs[1]
+            PairMissEntry(conv=m.conv, reason=m.reason.value, node=m.node)
+            for m in found.pair_near_misses
         ),
         totals=_totals(entries, misses),
         notices=tuple(notices),
