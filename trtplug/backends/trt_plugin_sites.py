@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, layer_type, site_key
@@ -10,7 +9,6 @@ from trtplug.tactics.formats import formats_of
 from trtplug.tactics.kit import read_kit, read_ptx
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from trtplug.tactics.formats import TensorFormat
@@ -26,12 +24,19 @@ TYPE_NAMES = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BF16"}
 
 
 class PluginSites:
-    """A kit, and its kernels as they are asked for; each file is read once."""
+    """A kit and its kernels, read at once: what TensorRT asks for later is there."""
 
     def __init__(self, folder: Path) -> None:
+        """Reads it.
+
+        Raises:
+            DocumentError: it is damaged.
+            OSError: it cannot be read.
+        """
         self.kit = read_kit(folder)
         self._by_key = {site_key(d): s for d, s in self.kit.sites.items()}
-        self._read: Callable[[str], str] = cache(lambda digest: read_ptx(folder, digest))
+        digests = {k.ptx_sha256 for s in self.kit.sites.values() for k in s.kernels}
+        self._ptx = {digest: read_ptx(folder, digest) for digest in digests}
 
     def find(self, high: int, low: int) -> KitSite:
         """The site of a node's attributes `KEY_ATTRIBUTES`.
@@ -49,11 +54,10 @@ class PluginSites:
 
         Raises:
             ValueError: the site offers no such tactic.
-            DocumentError: the kernel is damaged.
         """
         tactic = tactic_of(site, number)
         (digest,) = (k.ptx_sha256 for k in site.kernels if k.tactic == tactic.name)
-        return self._read(digest)
+        return self._ptx[digest]
 
     def layer_types(self) -> tuple[str, ...]:
         """Types of the nodes that the sites stand for, each once."""
