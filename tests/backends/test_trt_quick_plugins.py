@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Any, str, tuple[tuple[int, ...], ...]]] = {
         "igemm_32x64x64_s3",
         (),
     ),
+    "bfloat16": (problem((1, 16, 7, 7), 24, dtype="bfloat16"), "igemm_32x64x64_s3", ()),
     "dynamic": (
         problem((3, 16, 12, 10), 16, strides=(2, 2), least=(1, 16, 5, 4), **RELU),
         "igemm_32x64x64_s3",

@@ -118,6 +118,8 @@ def candidate(plugin, request, site, types, formats, number):
     clone = plugin.clone()
     clone.set_tactic(number)
     assert clone.timing_cache_id == plugin.timing_cache_id
+    # A context's clone must not forget it: TensorRT need not say it again.
+    assert clone.clone().tactic == number
     kept = clone.get_fields_to_serialize()
     running = clone
     if fields_can_be_read(trt):
