@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trtplug.tactics.catalog import TACTICS, find_tactic
 from trtplug.tactics.check import Tensors, expected, input_arrays, random_tensors, run_tactic
