@@ -14,6 +14,7 @@ import numpy as np
 
 from trtplug.model.load import model_of
 from trtplug.model.save import NewTensor, save_beside
+from trtplug.offer.kernels import ReadyUnit
 from trtplug.ops.cbr_function import ELEM_TYPES
 from trtplug.ops.plugin_layer import plugin_layer_node
 from trtplug.rewrite.run import rewrite_model
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from trtplug.model.load import Model
     from trtplug.model.save import Tensor
     from trtplug.model.source import Source
-    from trtplug.offer.kernels import ReadyUnit
     from trtplug.rewrite.nodes import Names
     from trtplug.rewrite.rules.cbr import Match
     from trtplug.rewrite.scope import Scope

@@ -10,6 +10,7 @@ from trtplug.offer.choices import choices_of
 from trtplug.offer.kernels import compile_choices, kernels_wanted
 from trtplug.offer.model import PlacedUnit, write_plugin_model
 from trtplug.plan.sites import Choices
+from trtplug.plugin_wish import PluginMode
 from trtplug.scratch import as_output_error
 from trtplug.tactics.kit import make_kit, write_kit
 
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from trtplug.model.source import Source
     from trtplug.offer.kernels import ReadyKernels
     from trtplug.plan.sites import Ask
-    from trtplug.plugin_wish import PluginMode
     from trtplug.store import Store
 
-KERNEL_LOG = "kernels.log"
-"""The compiler's words about kernels that it refused; beside `build.log`."""
-
 COMPILING = "Compiling plugin kernels"
+
+_SHARE = 10
+"""A tenth of the bar is for compiling: the rest is left to the builder's own phases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +111,8 @@ def _compile(
     jobs: int,
     on_event: Callable[[dict[str, object]], None],
 ) -> ReadyKernels:
-    on_event(
-        {"event": "phase", "name": COMPILING, "parent": None, "steps": kernels_wanted(choices)}
-    )
+    steps = kernels_wanted(choices) * _SHARE
+    on_event({"event": "phase", "name": COMPILING, "parent": None, "steps": steps})
     done = 0
 
     def step(_: Outcome) -> None:

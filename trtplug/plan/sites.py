@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import fnmatch
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from trtplug.errors import UsageError
 from trtplug.plan.evidence import NO_EVIDENCE, Evidence, problem_digest
+from trtplug.plan.plan import PlannedSite
 from trtplug.plugin_wish import PluginWish
 from trtplug.tactics.choose import Offer, Place, choose_offer
 from trtplug.tactics.either import ALL_TACTICS, EitherProblem
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trtplug.plan.evidence import SiteMeasurement
-
-Choice = Literal["plugin", "native"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,22 +40,6 @@ class AskedUnit:
     def is_pair(self) -> bool:
         """Whether it is a pair."""
         return len(self.convs) > 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSite:
-    """A site or a pair in the plan, and what is to run it."""
-
-    site: str
-    """Label of the convolution; of a pair both, such as `dw+pw`."""
-    convs: tuple[str, ...]
-    choice: Choice
-    reason: str
-    problem_sha256: str | None
-    """What a measurement names it by; None where its sizes are not known."""
-    tactics: tuple[str, ...]
-    """Offered to the builder, all of one packing; empty where native."""
-    packing: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
