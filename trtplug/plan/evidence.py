@@ -36,13 +36,15 @@ class SiteMeasurement:
     """
 
     schema: str
+    """`trtplug.site-measurement/1`."""
     problem_sha256: str
-    """As `trtplug build --dry-run --format json` gives it for each site."""
+    """As `trtplug build --dry-run --format json` gives it for each site and pair."""
     gpu: str
     """Name of the GPU, as its driver tells it."""
     driver: str
+    """Its version, such as `580.95.05`."""
     backend_version: str
-    """Of TensorRT."""
+    """Version of TensorRT, such as `11.4.0.106`."""
     plugin_us: tuple[float, ...]
     """Samples of the plugin's layer."""
     reformat_us: tuple[float, ...]
@@ -50,7 +52,7 @@ class SiteMeasurement:
     native_us: tuple[float, ...]
     """Samples of the layers that do the same without the plugin."""
     tactic: str | None = None
-    """The plugin's tactic that was measured, for people."""
+    """The plugin's tactic that was measured; its packing is then offered. May be left out."""
 
     @property
     def samples(self) -> tuple[int, int]:
@@ -126,7 +128,9 @@ def read_evidence(file: Path | None) -> Evidence:
         text = data.decode("utf-8")
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise FileUnreadableError(path=str(file), problem=problem.lower()) from error
+        raise FileUnreadableError(
+            path=str(file), problem=problem[0].lower() + problem[1:]
+        ) from error
     lines = enumerate(text.split("\n"), 1)
     measurements = tuple(_read(line, f"{file}:{number}") for number, line in lines if line.strip())
     return Evidence(measurements=measurements, sha256=hashlib.sha256(data).hexdigest())
