@@ -127,10 +127,9 @@ def read_evidence(file: Path | None) -> Evidence:
         data = file.read_bytes()
         text = data.decode("utf-8")
     except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise FileUnreadableError(
-            path=str(file), problem=problem[0].lower() + problem[1:]
-        ) from error
+        told = getattr(error, "strerror", None)
+        problem = told.lower() if told else "it is not UTF-8 text"
+        raise FileUnreadableError(path=str(file), problem=problem) from error
     lines = enumerate(text.split("\n"), 1)
     measurements = tuple(_read(line, f"{file}:{number}") for number, line in lines if line.strip())
     return Evidence(measurements=measurements, sha256=hashlib.sha256(data).hexdigest())
