@@ -55,10 +55,10 @@ class BuildRequest:
     """Path of a timing cache to begin with; None begins with an empty one."""
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
-    plugin_kit: str | None = None
-    """Folder of the kit that the model's plugin nodes name their sites in; None without such."""
     cpu: int | None = None
     """Processor to build on; the parent chooses it when the build starts."""
+    plugin_kit: str | None = None
+    """Folder of the kit with the kernels of the model's plugin nodes; None where it has none."""
     verbose: bool = False
     """Whether the log is kept in full, which takes longer."""
 

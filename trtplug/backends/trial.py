@@ -32,6 +32,9 @@ class TrialRequest:
     weightless: bool = False
     """Whether the engine lacks weights, so that it can be loaded and not run."""
 
+    jit_plugins: bool = False
+    """Whether kernels of ours in it are launched from Python."""
+
     def to_json(self) -> str:
         """One line."""
         return json.dumps(asdict(self))

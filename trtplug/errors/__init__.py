@@ -21,6 +21,7 @@ from trtplug.errors.builds import (
     GpuMissingError,
     ParseFailedError,
     PluginDroppedError,
+    PluginNameClashError,
     TargetUnsupportedError,
     TrialFailedError,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "OutputInTheWayError",
     "ParseFailedError",
     "PluginDroppedError",
+    "PluginNameClashError",
     "PrecisionError",
     "ProfileInvalidError",
     "PtxError",

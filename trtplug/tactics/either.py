@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trtplug.tactics.catalog import TACTICS, find_tactic
 from trtplug.tactics.check import Tensors, random_tensors, run_tactic
 from trtplug.tactics.estimate import predict
 from trtplug.tactics.generate import blocks_to_try, generate, threads_of, x_dtype
-from trtplug.tactics.launch import launch_of
 from trtplug.tactics.pair.catalog import PAIR_TACTICS, PairTactic, find_pair_tactic
 from trtplug.tactics.pair.check import PairTensors, random_pair_tensors, run_pair
 from trtplug.tactics.pair.estimate import predict_pair
 from trtplug.tactics.pair.generate import generate_pair, pair_blocks_to_try
-from trtplug.tactics.pair.launch import launch_pair
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.pair.space import PairCandidate, list_pair_tactics
 from trtplug.tactics.problem import Problem
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from trtplug.profile import GpuProfile
     from trtplug.tactics.check import Checked
     from trtplug.tactics.estimate import Prediction
-    from trtplug.tactics.launch import Launch
     from trtplug.target import Sm
     from trtplug.tensor import Sizes
 
@@ -86,13 +83,6 @@ def blocks_to_try_either(tactic: EitherTactic, problem: EitherProblem, sm: Sm) -
     if isinstance(tactic, PairTactic):
         return pair_blocks_to_try(tactic, _pair(problem), sm)
     return blocks_to_try(tactic, _single(problem), sm)
-
-
-def launch_either(tactic: EitherTactic, problem: EitherProblem, sizes: Sequence[Any]) -> Launch:
-    """Launch at an input [batch, channels, height, width]."""
-    if isinstance(tactic, PairTactic):
-        return launch_pair(tactic, _pair(problem), sizes)
-    return launch_of(tactic, _single(problem), sizes)
 
 
 def predict_either(
