@@ -15,6 +15,7 @@ from trtplug.backends.backend import Backend, BuildRequest, InputRange
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
 from trtplug.errors import OutputError, TrtplugError
+from trtplug.offer.for_build import PluginJob
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from trtplug.backends.backend import Event, Outcome
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.model.source import Source
+    from trtplug.offer.for_build import Offers
+    from trtplug.offer.offer import PluginOffer
     from trtplug.produce import Ground
     from trtplug.result import Result
 
@@ -58,6 +61,8 @@ class Job:
     """Whether builds may start while the model is still being checked here."""
     folder: Path
     """The bundle under way."""
+    plugins: PluginJob | None = None
+    """None where the backend takes none."""
 
 
 def build_misses(
@@ -74,20 +79,25 @@ def build_misses(
     command, passed_on = job.backend.child_command(), job.backend.passed_on()
     with Children(command, jobs, job.limits, passed_on) as children:
         folders = _folders(job, targets, repeat)
-        source = _start(job, children, folders)
+        source, offers = _start(job, children, folders, on_event)
         # Where builds wait for one another, no processor is free before the first has ended.
-        ground = _ground(job, source) if len(folders) <= jobs else None
+        ground = _ground(job, source, offers) if len(folders) <= jobs else None
         ended: dict[str, list[Outcome]] = defaultdict(list)
         planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
-            ground = ground or _ground(job, source)
+            ground = ground or _ground(job, source, offers)
             ended[outcome.target].append(outcome)
             if len(ended[outcome.target]) == repeat:
                 yield _result(job, ground, planned[outcome.target], ended[outcome.target])
     shutil.rmtree(job.folder / _WORK, ignore_errors=True)
 
 
-def _start(job: Job, children: Children, folders: list[tuple[PlannedTarget, Path]]) -> Source:
+def _start(
+    job: Job,
+    children: Children,
+    folders: list[tuple[PlannedTarget, Path]],
+    on_event: Callable[[str, Event], None],
+) -> tuple[Source, Offers]:
     """Has the builds run while the model is checked here; what the checks say comes first.
 
     A builder that was given a bad model is ended, whatever it did with it.
@@ -98,11 +108,27 @@ def _start(job: Job, children: Children, folders: list[tuple[PlannedTarget, Path
         children.warm(len(folders))
     source = _read(job)
     mended = _mended(job) if source.prepared.data is not None else None
+    offers = _offers(job, source, [t for t, _ in folders], on_event)
     if job.ahead and mended is not None:
         children.withdraw()
     if mended is not None or not job.ahead:
-        children.submit(_request(job, t, folder, mended) for t, folder in folders)
-    return source
+        children.submit(_request(job, t, f, mended, offers.get(t.target)) for t, f in folders)
+    return source, offers
+
+
+def _offers(
+    job: Job,
+    source: Source,
+    targets: list[PlannedTarget],
+    on_event: Callable[[str, Event], None],
+) -> Offers:
+    """What each builder is offered beside the model; choices alone where no plugin is among it."""
+    if job.plugins is None:
+        return {}
+    once = {t.target: t for t in targets}.values()
+    if not job.plugins.may_choose:
+        return job.plugins.choices(source, once)
+    return job.plugins.offers(source, once, job.folder, job.folder / _WORK, on_event)
 
 
 def _mended(job: Job) -> Path:
@@ -137,13 +163,21 @@ def _folders(
     return folders
 
 
-def _request(job: Job, target: PlannedTarget, folder: Path, mended: Path | None) -> BuildRequest:
+def _request(
+    job: Job,
+    target: PlannedTarget,
+    folder: Path,
+    mended: Path | None,
+    offer: PluginOffer | None = None,
+) -> BuildRequest:
+    data = (offer.model if offer is not None else None) or mended
     return BuildRequest(
         target=target.target,
         sm=parse_target(target.target).sm.number,
         # A link is not followed: external data lies beside the name that was given.
         model=str(job.model.parent.resolve() / job.model.name),
-        data=str(mended) if mended is not None else None,
+        data=str(data) if data is not None else None,
+        plugin_kit=str(offer.kit) if offer is not None and offer.kit is not None else None,
         ranges=_input_ranges(job.ranges),
         more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
@@ -157,7 +191,7 @@ def _input_ranges(ranges: tuple[ShapeRange, ...]) -> tuple[InputRange, ...]:
     return tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges)
 
 
-def _ground(job: Job, source: Source) -> Ground:
+def _ground(job: Job, source: Source, offers: Offers) -> Ground:
     from trtplug.model.validate import model_warnings
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
@@ -179,6 +213,7 @@ def _ground(job: Job, source: Source) -> Ground:
         folder=job.folder,
         reproducible=job.backend.capabilities().reproducible,
         place=job.backend.place(),
+        offers=offers,
     )
 
 

@@ -6,7 +6,7 @@ What only its later steps need is imported in them: the builders' processes star
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,10 +16,13 @@ from trtplug.backends.find import choose_backend, local_sm
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Limits
 from trtplug.build import Job, build_misses
-from trtplug.errors import TrtplugError
+from trtplug.errors import OptionUnsupportedError, TrtplugError
 from trtplug.model.digest import digest_model
+from trtplug.offer.for_build import PluginJob
+from trtplug.plan.evidence import read_evidence
 from trtplug.plan.make import Builder, Wish, make_plan, resolve_targets
 from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.plugin_wish import PluginWish
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
 from trtplug.store import Store
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from trtplug.engine.manifest import Manifest
+    from trtplug.model.source import Source
     from trtplug.result import Built, Result
     from trtplug.settings import Settings
 
@@ -56,6 +60,7 @@ class BuildCommand:
     """How often each engine is built, to see whether the builds agree."""
     force: bool = False
     """Build even where the store has the engine."""
+    plugin: PluginWish = field(default_factory=PluginWish)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,8 @@ class Planned:
     plan: Plan
     ahead: bool
     """Whether builders may have the file while it is still being checked here."""
+    plugins: PluginJob | None
+    """None where the backend takes none."""
 
 
 class Listener(Protocol):
@@ -95,15 +102,17 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
     backend = choose_backend(command.backend, lambda b: _serves(b, command, profiles))
     backend.check_options(command.options)
     store = Store(root=settings.store)
+    plugins = _plugin_job(command, backend, profiles, store)
     wish = Wish(
         model_file=command.model.name,
         model_sha256=digest.sha256,
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
-        flags=_flags(command),
+        flags={**_flags(command), **(plugins.as_flags() if plugins else {})},
         repeat=command.repeat,
         fresh=command.force,
+        kernels=plugins.kernels_digest() if plugins else "",
         out=str(command.out),
     )
     plan = make_plan(wish, _builder(backend), profiles, store, local_sm)
@@ -113,8 +122,54 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         profiles=profiles,
         store=store,
         plan=plan,
-        ahead=digest.self_contained and command.precision.target == "keep",
+        # What a builder with plugins reads is made here first.
+        ahead=digest.self_contained
+        and command.precision.target == "keep"
+        and not (plugins and plugins.may_choose),
+        plugins=plugins,
     )
+
+
+def _plugin_job(
+    command: BuildCommand, backend: Backend, profiles: tuple[GpuProfile, ...], store: Store
+) -> PluginJob | None:
+    """What plugins are chosen with; None where the backend takes none."""
+    wish = command.plugin
+    if not backend.capabilities().plugins:
+        if wish.mode == "always":
+            raise OptionUnsupportedError(
+                option="--plugin always",
+                backend=backend.name,
+                version=backend.version() or "",
+                advice="only enterprise TensorRT takes plugins: --backend trt, on a machine with "
+                "that GPU; --plugin auto builds here without any",
+            )
+        return None
+    return PluginJob(
+        wish=wish,
+        evidence=read_evidence(wish.evidence),
+        profiles=profiles,
+        options=command.options,
+        store=store,
+        jobs=command.jobs,
+    )
+
+
+def with_choices(planned: Planned, source: Source) -> Plan:
+    """The plan with a choice for each site; nothing is compiled or built for it.
+
+    Raises:
+        UsageError: a glob of the plugin's options that matches nothing.
+    """
+    plan = planned.plan
+    if planned.plugins is None:
+        return plan
+    offers = planned.plugins.choices(source, (t for t in plan.targets if t.supported))
+    targets = tuple(
+        replace(t, sites=offers[t.target].choices.sites) if t.target in offers else t
+        for t in plan.targets
+    )
+    return replace(plan, targets=targets)
 
 
 def _flags(command: BuildCommand) -> dict[str, str]:
@@ -203,6 +258,7 @@ def _job(planned: Planned, folder: Path) -> Job:
         plan=planned.plan,
         ahead=planned.ahead,
         folder=folder.resolve(),
+        plugins=planned.plugins,
     )
 
 

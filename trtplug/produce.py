@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,11 @@ from trtplug.engine.manifest import (
 from trtplug.errors import BuildFailedError
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
+from trtplug.offer.for_build import KERNEL_LOG
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
 from trtplug.report.candidates import report_timing_cache
+from trtplug.report.choices import refuse_dropped
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from trtplug.backends.tactic_table import CandidateTable
     from trtplug.engine.cache_files import CacheEntry
     from trtplug.engine.timing_cache import CacheOutcome
+
+    # It loads the tactics, which most builds have no use for.
+    from trtplug.offer.offer import PluginOffer  # noqa: TC004
     from trtplug.plan.plan import PlannedTarget
 
 
@@ -68,6 +74,8 @@ class Ground:
     """Whether the builder gives the same bytes again."""
     place: str = ""
     """What engines depend on beside their SM, such as GPU and driver."""
+    offers: Mapping[str, PluginOffer] = field(default_factory=dict)
+    """Target -> which sites were to get the plugin; empty where the backend takes none."""
 
 
 def produce_target(
@@ -98,6 +106,7 @@ def produce_target(
     cached = _read_cache(place)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tables, cache))
     _check_precision(ground.plan.precision, report)
+    refuse_dropped(report, ground.offers.get(planned.target))
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
@@ -135,7 +144,7 @@ def engine_name(model_file: str, target: str) -> str:
     return f"{stem}.{parse_target(target).file_part}.engine"
 
 
-_FURTHER = ("inspector.json", *CACHE_FILES)
+_FURTHER = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
 """Files of a target that only some builders leave."""
 
 _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
@@ -241,6 +250,7 @@ def _inputs(
         ),
         tables=tables,
         cache=report_timing_cache(cache),
+        offer=ground.offers.get(planned.target),
     )
 
 
@@ -304,7 +314,7 @@ def _lock(
         tactics=(
             lock_tactics(cached.sidecar.winners, tables, ground.prepared.names) if cached else None
         ),
-        sites=lock_sites(report, {}),
+        sites=lock_sites(report),
     )
 
 

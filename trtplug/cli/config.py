@@ -51,6 +51,11 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "builder_flag": (list,),
     "build_route": _STRING,
     "plugin_library": (list,),
+    "plugin": _STRING,
+    "plugin_sites": (list,),
+    "plugin_tactics": (list,),
+    "plugin_pairs": (bool,),
+    "evidence": _STRING,
     "trial_run": (bool,),
     "wait": (bool,),
 }
@@ -116,7 +121,7 @@ def _problem(key: str, value: object) -> str:
 
 
 def _placed(key: str, value: Any, file: Path) -> Any:  # noqa: ANN401 - a TOML value
-    if key in ("model", "out"):
+    if key in ("model", "out", "evidence"):
         return file.parent / value
     if key == "plugin_library":
         return tuple(file.parent / v for v in value)

@@ -7,6 +7,7 @@ there, as pip would leave it; the rest from `double.json`:
     crash      "parse", "build", "deserialize" or "execute": SIGSEGV there
     fail       "build", "deserialize" or "execute": the call says that it failed
     leak       globs of layers whose cache misses ERROR_ON_TIMING_CACHE_MISS does not see
+    drop_plugins  globs of plugin nodes that no layer of the inspector is known to be
     drift      a number; another one gives other timings, as another driver would
     sleep_s    how long a build takes
     release    names of another release than the package says, such as "11.0"
