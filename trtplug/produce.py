@@ -38,6 +38,7 @@ from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
+from trtplug.tactics.kernel_mark import find_marks
 from trtplug.target import parse_target
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ def _inputs(
     cache: CacheOutcome | None,
 ) -> ReportInputs:
     found = (find_profile(name, ground.profiles) for name in planned.gpus)
+    offer = ground.offers.get(planned.target)
     return ReportInputs(
         facts=ground.facts,
         listing=listing,
@@ -250,7 +252,10 @@ def _inputs(
         ),
         tables=tables,
         cache=report_timing_cache(cache),
-        offer=ground.offers.get(planned.target),
+        offer=offer,
+        kernels=(
+            find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from tests.doubles.site import Site, make_site
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.backends.trt_plugins import NEEDS_PYTHON
+from trtplug.tactics.kernel_mark import find_marks
 from trtplug.tactics.kit import ptx_digest
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def test_the_engine_holds_a_plugin_for_each_site_and_runs(tmp_path: Path, made, 
     build = built(machine, made)
     assert build.end["event"] == "built", build.end
     assert "The engine was loaded and run once" in build.end["trial"]
-    layers = plugins_of(build)
+    layers, held = plugins_of(build), find_marks(build.folder / "engine")
     assert [layer["Name"] for layer in layers] == ["site0", "site1", "site2", "site3"]
     for layer, site in zip(layers, made[1], strict=True):
         assert f"site={site.digest}" in layer["Metadata"]
-        assert int(layer["TacticName"].rpartition("_")[2]) in {t.number for t in site.tactics}
+        # Of a site's kernels the engine holds one, that of the tactic that was chosen.
+        chosen = int(layer["TacticName"].rpartition("_")[2])
+        assert held[site.digest] == (chosen,)
+        assert chosen in {t.number for t in site.tactics}
     assert not any("Python" in w for w in build.end["warnings"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trtplug
@@ -66,6 +66,8 @@ class ReportInputs:
     """None where the builder has no timing cache."""
     offer: PluginOffer | None = None
     """Which sites were to get the plugin; None where the backend takes none."""
+    kernels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Site of a kit -> numbers of the tactics whose kernels the engine holds."""
     ran: tuple[str, ...] = (NOT_RUN,)
     """Whether the engine was run, and what else its figures rest on."""
 
@@ -75,7 +77,7 @@ def make_report(inputs: ReportInputs) -> Report:
     facts = inputs.facts
     joined = join_tables(inputs.listing.layers if inputs.listing else (), inputs.tables)
     layers = _layers(inputs, joined)
-    sites = report_sites(facts, layers, inputs.offer)
+    sites = report_sites(facts, layers, inputs.offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
     return Report(
         schema=SCHEMA,
