@@ -214,6 +214,37 @@ def test_rtx_has_no_plugins(site: Site):
     assert json.loads(ran.out)["targets"][0]["sites"] is None
 
 
+def test_a_kernel_that_does_not_compile_leaves_its_log_and_a_native_site(site: Site):
+    (site.folder / "sitecustomize.py").write_text(
+        "import trtplug.kernels.nvrtc as n\n"
+        "def refuse(source, sm, *defines):\n"
+        "    return n.Compiled(ptx=None, cubin=None, log='error: told to refuse')\n"
+        "n.compile_source = refuse\n"
+    )
+    report = report_of(site, build(site, "--plugin", "always"))
+    assert {s["choice"]["choice"] for s in report["sites"]} == {"native"}
+    assert report["sites"][0]["choice"]["reason"].startswith("no kernel compiled of igemm_")
+    assert [w.partition(":")[0] for w in report["warnings"] if "plugin" in w.lower()] == [
+        "No site got the plugin, whatever --plugin always says",
+        "Some kernels of the plugin did not compile",
+    ]
+    log = site.work / "out/sm_90/kernels.log"
+    assert "error: told to refuse" in log.read_text()
+    # It is a file of the bundle, and comes back from the store.
+    (target,) = read_manifest(site.work / "out").targets
+    assert "sm_90/kernels.log" in {f.path for f in target.files}
+    again = build(site, "--plugin", "always")
+    assert "from the store" in again.err
+    assert "error: told to refuse" in log.read_text()
+
+
+def test_the_plan_in_words(site: Site):
+    ran = build(site, "--plugin", "always", "--plugin-sites", "conv0", "--dry-run")
+    lines = [line for line in ran.out.splitlines() if line.startswith("  ")]
+    assert lines[0].startswith("  plugin  conv0 igemm_64x32x64_s3  (--plugin always; igemm_")
+    assert lines[1:] == [f"  native  conv{n}  (not among --plugin-sites)" for n in (1, 2)]
+
+
 def test_plugins_from_the_config_and_again_from_the_store(site: Site):
     (site.work / "trtplug.toml").write_text(
         "[build]\nbackend = 'trt'\ntarget = ['local']\nmodel = 'm.onnx'\nprecision = 'fp16'\n"
