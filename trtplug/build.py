@@ -227,7 +227,7 @@ def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Out
     if failed is not None:
         if failed.status == "unwritable":
             raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
-        _keep_the_log_only(place)
+        _keep_the_logs_only(place)
         limits = job.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
         return Result(target=planned, error=error)
@@ -235,16 +235,18 @@ def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Out
         first = next(o for o in outcomes if o.folder == str(place))
         made, report = produce_target(ground, planned, first, _agreement(outcomes))
     except TrtplugError as error:
-        _keep_the_log_only(place)
+        _keep_the_logs_only(place)
         return Result(target=planned, error=error)
     _store(job, planned, made)
     return Result(target=planned, made=made, report=report)
 
 
-def _keep_the_log_only(place: Path) -> None:
-    """Takes away what a target that failed has left; the manifest lists its log alone."""
+def _keep_the_logs_only(place: Path) -> None:
+    """Takes away what a target that failed has left; the manifest lists its logs alone."""
+    from trtplug.result import LOGS
+
     for file in place.iterdir():
-        if file.name != "build.log":
+        if file.name not in LOGS:
             file.unlink()
 
 

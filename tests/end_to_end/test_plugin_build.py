@@ -236,6 +236,13 @@ def test_a_kernel_that_does_not_compile_leaves_its_log_and_a_native_site(site: S
     again = build(site, "--plugin", "always")
     assert "from the store" in again.err
     assert "error: told to refuse" in log.read_text()
+    # A build that fails keeps it too.
+    site.script(fail="build")
+    assert build(site, "--plugin", "always", "--force").status == 3
+    assert {p.name for p in log.parent.iterdir()} == {"build.log", "kernels.log"}
+    assert verify_bundle(site.work / "out").problems == ()
+    (failure,) = read_manifest(site.work / "out").failures
+    assert failure.log == "sm_90/build.log"
 
 
 def test_the_plan_in_words(site: Site):
