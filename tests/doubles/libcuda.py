@@ -1,4 +1,4 @@
-"""A CUDA driver library that shows one GPU and can do nothing else, written as machine code."""
+"""Libraries of a driver that shows one GPU and can do nothing else, written as machine code."""
 
 from __future__ import annotations
 
@@ -32,6 +32,18 @@ def write_libcuda(
             "cuDeviceGetName": _store_bytes(name.encode() + b"\0") + RETURN_ZERO,
             "cuDeviceGetUuid_v2": _store_bytes(uuid) + RETURN_ZERO,
             "cuDeviceGetAttribute": _attribute(sm // 10, sm % 10),
+        },
+    )
+
+
+def write_nvml(folder: Path, *, driver: str = "580.95.05") -> Path:
+    """Writes `libnvidia-ml.so.1`, which tells the version of the driver."""
+    return write_library(
+        folder / "libnvidia-ml.so.1",
+        {
+            "nvmlInit_v2": RETURN_ZERO,
+            "nvmlSystemGetDriverVersion": _store_bytes(driver.encode() + b"\0") + RETURN_ZERO,
+            "nvmlShutdown": RETURN_ZERO,
         },
     )
 

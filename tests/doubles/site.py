@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli_runner import Ran, run_apart, start
-from tests.doubles.libcuda import write_libcuda
+from tests.doubles.libcuda import write_libcuda, write_nvml
 
 if TYPE_CHECKING:
     import subprocess
@@ -50,9 +50,17 @@ class Site:
 
 
 def make_site(
-    folder: Path, *, version: str = "11.4.0.106", cuda_package: str | None = "pycuda", **gpu: object
+    folder: Path,
+    *,
+    version: str = "11.4.0.106",
+    cuda_package: str | None = "pycuda",
+    driver: str | None = "580.95.05",
+    **gpu: object,
 ) -> Site:
-    """A machine of one release; `cuda_package` None leaves CUDA's package out."""
+    """A machine of one release; `cuda_package` None leaves CUDA's package out.
+
+    With `driver` None nothing tells the driver's version.
+    """
     site, work = folder / "site", folder / "work"
     for place in (site / "lib", work):
         place.mkdir(parents=True)
@@ -62,6 +70,8 @@ def make_site(
         (site / "pycuda").symlink_to(_DOUBLES / "pycuda")
         install(site, "pycuda", "2026.1")
     write_libcuda(site / "lib", **gpu)  # type: ignore[arg-type]
+    if driver is not None:
+        write_nvml(site / "lib", driver=driver)
     return Site(folder=site, work=work)
 
 

@@ -20,7 +20,12 @@ from trtplug.backends.network import (
 )
 from trtplug.backends.options import trt_options_from
 from trtplug.backends.trial import TrialRequest, run_trial
-from trtplug.backends.trt_config import load_plugins, set_parser_flags, set_trt_options
+from trtplug.backends.trt_config import (
+    load_plugins,
+    set_parser_flags,
+    set_strict_cache,
+    set_trt_options,
+)
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import BuildRequest
@@ -72,6 +77,8 @@ class TrtAdapter:
         config.progress_monitor = monitor = make_monitor(trt, parsed.log, emit)
         set_common_options(trt, config, request.options)
         problems = set_trt_options(trt, config, trt_options_from(request.options.trt))
+        if request.strict_cache:
+            problems += set_strict_cache(trt, config)
         problems += add_profiles(builder, network, config, request)
         # The cache must outlive the build.
         cache, refusal = _attach_cache(config, request.timing_cache)
@@ -85,7 +92,11 @@ class TrtAdapter:
         return Built(memoryview(plan))
 
     def finish(self, request: BuildRequest, log: BuildLog, emit: Emit) -> dict[str, object]:  # noqa: ARG002
-        """Loads the engine in a process of its own, inspects it, and runs it once."""
+        """Loads the engine in a process of its own, inspects it, and runs it once.
+
+        One that was built to record tactics is not run: the tactic that crashes may be the one that
+        is to be replaced.
+        """
         options = request.options.trt
         if not options.trial_run:
             return {}
@@ -95,11 +106,11 @@ class TrtAdapter:
                 folder=request.folder,
                 plugin_libraries=tuple(p.path for p in options.plugin_libraries),
                 host_code=options.version_compatible,
-                weightless=options.strip,
+                weightless=options.strip or request.record,
             )
         )
         emit(event="end", name="Running the engine once")
-        if result.problem:
+        if result.problem and not request.record:
             return {"reasons": [result.problem, *result.last_lines]}
         return {"trial": result.sentence}
 
