@@ -170,8 +170,8 @@ def test_only_as_many_keys_are_taken_for_others_as_there_are():
 
 
 def test_keys_without_nodes_are_never_taken_for_others():
-    one, two = (replace(TRT, tactics=(tactic(k, "0x1"),)) for k in ("0xa", "0xb"))
-    assert [d.field for d in diff_locks(one, two).tactics] == ["0xa", "0xb"]
+    one, two = (replace(TRT, tactics=(tactic(k, "0x1", "op"),)) for k in ("0xa", "0xb"))
+    assert [d.field for d in diff_locks(one, two).tactics] == ["op (0xa)", "op (0xb)"]
 
 
 def test_a_winner_that_changed_is_named_by_its_operation():

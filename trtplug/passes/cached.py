@@ -12,6 +12,7 @@ from trtplug.engine.cache_accounting import require_cache_problem
 from trtplug.engine.cache_identity import CacheIdentity
 from trtplug.engine.tactic_policy import CacheUse
 from trtplug.engine.timing_cache import Attached, TimingCacheStore
+from trtplug.errors import OutputError
 from trtplug.passes.course import Course, Pass
 
 if TYPE_CHECKING:
@@ -60,13 +61,27 @@ class Caching:
     def take(self, attached: Attached, folder: Path, why_apart: str = "") -> CacheOutcome | None:
         """Takes in the cache that a pass left in its folder.
 
+        A store that cannot be written costs later builds their time, and this one nothing.
+
         Args:
             attached: what the pass began with.
             folder: of the pass.
             why_apart: why no other build is to have it; empty where the store may.
+
+        Raises:
+            OutputError: the folder cannot be written.
         """
-        why = why_apart or self.why_apart
-        store = None if why else self.store
+        if why := why_apart or self.why_apart:
+            return self._take(None, attached, folder, why)
+        try:
+            return self._take(self.store, attached, folder)
+        except OutputError as error:
+            why = f"the store cannot be written: {error.problem}"
+            return self._take(None, attached, folder, why)
+
+    def _take(
+        self, store: TimingCacheStore | None, attached: Attached, folder: Path, why: str = ""
+    ) -> CacheOutcome | None:
         return take_in(
             store, attached, self.api, folder, model_sha256=self.model_sha256, why_apart=why
         )

@@ -87,3 +87,8 @@ class Course:
     def keeps(self, report: Report) -> bool:  # noqa: ARG002
         """Whether the store of engines may have what was made."""
         return True
+
+
+def builder_refused(outcome: Outcome) -> bool:
+    """Whether the builder itself gave no engine; one that it gave may have failed its trial run."""
+    return outcome.status == "failed" and not outcome.engine_sha256

@@ -23,7 +23,7 @@ from trtplug.engine.lock_check import (
 )
 from trtplug.engine.lock_diff import input_differences
 from trtplug.errors import CacheUnusableError, LockMismatchError
-from trtplug.passes.course import Course, Pass
+from trtplug.passes.course import Course, Pass, builder_refused
 from trtplug.passes.replay_inputs import asked_lock
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class ReplayedCourse(Course):
 
     def why_failed(self, outcome: Outcome) -> TrtplugError | None:
         """A builder that misses a tactic in the cache fails, and says which."""
-        if self._caching is None or outcome.status != "failed":
+        if self._caching is None or not builder_refused(outcome):
             return None
         words = (f"the builder did not build from its cache alone: {r}" for r in outcome.reasons)
         return LockMismatchError(path=str(self._file), differences=tuple(words))

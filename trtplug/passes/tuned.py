@@ -27,7 +27,7 @@ from trtplug.engine.pins import (
 )
 from trtplug.engine.timing_cache import Attached, CacheOutcome
 from trtplug.errors import TacticUnavailableError
-from trtplug.passes.course import Course, Pass
+from trtplug.passes.course import Course, Pass, builder_refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +48,8 @@ class Recorded:
     """What the first pass gave, and what is made of it."""
 
     tables: tuple[CandidateTable, ...]
+    shown: frozenset[str]
+    """Keys whose engine layer named its kernel in the words of the log."""
     edits: tuple[CacheEdit, ...]
     cache: CacheOutcome | None
     """Of the first pass."""
@@ -89,21 +91,27 @@ class TunedCourse(Course):
         recorded = self._recorded = self._record(ground, Path(outcome.folder))
         self.expects = len(self.folders)
         file = lay_out(recorded.edited, self.caching.work / f"{self.target.sm}.cache")
-        name = f"building with {len(recorded.edits)} tactics changed"
+        count = len(recorded.edits)
+        name = f"building with {count} {'tactic' if count == 1 else 'tactics'} changed"
         return tuple(
             Pass(target=self.target, folder=f, timing_cache=file, name=name, number=2, of=2)
             for f in self.folders
         )
 
     def _record(self, ground: Ground, folder: Path) -> Recorded:
-        from trtplug.passes.recording import names_by_key
+        from trtplug.passes.recording import read_naming
         from trtplug.produce import read_tables
 
         tables = read_tables(folder / "build.log")
-        edits = plan_edits(tables, self.wishes, names_by_key(folder, tables, ground.prepared.names))
+        naming = read_naming(folder, tables, ground.prepared.names)
+        edits = plan_edits(tables, self.wishes, naming.names)
         outcome = self.caching.take(self.caching.empty(), folder)
         return Recorded(
-            tables=tables, edits=edits, cache=outcome, edited=self._edited(folder, edits)
+            tables=tables,
+            shown=naming.shown,
+            edits=edits,
+            cache=outcome,
+            edited=self._edited(folder, edits),
         )
 
     def _edited(self, folder: Path, edits: tuple[CacheEdit, ...]) -> Attached:
@@ -126,7 +134,7 @@ class TunedCourse(Course):
     def why_failed(self, outcome: Outcome) -> TrtplugError | None:
         """A builder that cannot use a tactic says so when it builds, not when it is told."""
         recorded = self._recorded
-        if recorded is None or not recorded.edits or outcome.status != "failed":
+        if recorded is None or not recorded.edits or not builder_refused(outcome):
             return None
         words = "\n".join(outcome.reasons)
         named = [e for e in recorded.edits if e.op in words] or list(recorded.edits)
@@ -158,28 +166,41 @@ class TunedCourse(Course):
             asked_by={e.key: e.reason for e in recorded.edits},
         )
         made, report = produce_target(ground, self.target, outcomes[0], agreement, tactics)
+        self._check_used(recorded, report)
         self._check_bans(report)
         return made, report
 
     def _check_kept(self, edits: tuple[CacheEdit, ...], folder: Path) -> None:
+        """In the cache that the build left."""
         file = folder / CACHE
         values = self.caching.api.read(file.read_bytes()) if file.is_file() else None
         after = winners_of(values) if values is not None else {}
-        problems = edit_problems(edits, after)
-        if problems:
+        if problems := edit_problems(edits, after):
             first = next(e for e in edits if after.get(e.key) != e.tactic_hash)
-            raise TacticUnavailableError(
-                layer=first.op, problem="\n".join(problems), legal=self._legal(first.key)
-            )
+            raise self._unavailable(first.op, first.key, problems)
+
+    def _check_used(self, recorded: Recorded, report: Report) -> None:
+        """In the engine, where the first pass showed that it tells."""
+        used = {(x.cache_key, x.kernel) for x in report.layers}
+        lost = [
+            e for e in recorded.edits if e.key in recorded.shown and (e.key, e.kernel) not in used
+        ]
+        if lost:
+            problems = (f"{e.kernel} was asked for, no layer of the engine has it" for e in lost)
+            raise self._unavailable(lost[0].op, lost[0].key, tuple(problems))
 
     def _check_bans(self, report: Report) -> None:
-        kernels = {x.name: x.kernel for x in report.layers if x.kernel is not None}
-        keys = {x.name: x.cache_key for x in report.layers}
-        if problems := ban_problems(self.wishes.bans, kernels):
-            layer = next(n for n in kernels if ban_problems(self.wishes.bans, {n: kernels[n]}))
-            raise TacticUnavailableError(
-                layer=layer, problem="\n".join(problems), legal=self._legal(keys[layer])
-            )
+        """In the engine, under whatever name a layer has by now."""
+        for layer in report.layers:
+            kernels = {layer.name: layer.kernel} if layer.kernel is not None else {}
+            if problems := ban_problems(self.wishes.bans, kernels):
+                raise self._unavailable(layer.name, layer.cache_key, problems)
+
+    def _unavailable(
+        self, layer: str, key: str | None, problems: tuple[str, ...]
+    ) -> TacticUnavailableError:
+        words = "; ".join(p.removeprefix(f"{layer}: ") for p in problems)
+        return TacticUnavailableError(layer=layer, problem=words, legal=self._legal(key))
 
     def _legal(self, key: str | None) -> tuple[str, ...]:
         tables: Mapping[str, CandidateTable] = {

@@ -140,7 +140,7 @@ def key_inputs(
         "backend_version": builder.version,
         "place": builder.place,
         "profiles_sha256": profiles_sha256,
-        **({} if wish.timing_cache == "use" else {"timing_cache": wish.timing_cache}),
+        "timing_cache": wish.timing_cache,
     }
 
 

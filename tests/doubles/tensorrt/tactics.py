@@ -120,15 +120,16 @@ def _choose(group: list, network: object, config: object, logger: Logger) -> dic
     cache = config.get_timing_cache()
     level_uses_it = config.builder_optimization_level > 0  # level 0 ignores the cache
     if cache is not None and level_uses_it and key in cache._entries:
-        wanted = cache._entries[key][0]
+        if told("stubborn", name):
+            cache._entries[key] = rows[0][1:]
+        wanted = rows[0][1] if told("deaf", name) else cache._entries[key][0]
         kernel = next((k for k, number, _ in rows if number == wanted), None)
-        if kernel is None:
+        if kernel is None or told("unusable", kernel):
             raise BuildError(f"tactic 0x{wanted:x} of the timing cache cannot be used for {name}")
-        return {"kernel": kernel}
+        return {"kernel": shown(kernel)}
     strict = config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS) and cache is not None
     # Seen in the field: some misses are not stopped (TensorRT-Model-Connect, PR 449).
-    leaks = any(fnmatch.fnmatch(name, glob) for glob in script().get("leak", ()))
-    if strict and not leaks:
+    if strict and not told("leak", name):
         raise BuildError(f"timing cache miss for {name} (key: {key})")
     kernel, number, cost = rows[0]
     if config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE):
@@ -137,7 +138,16 @@ def _choose(group: list, network: object, config: object, logger: Logger) -> dic
         cache._entries[key] = (number, cost)
         if config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE):
             logger.log(Logger.VERBOSE, f"Writing the best tactic (0x{number:x}) to cache")
-    return {"kernel": kernel}
+    return {"kernel": shown(kernel)}
+
+
+def told(word: str, name: str) -> bool:
+    return any(fnmatch.fnmatch(name, glob) for glob in script().get(word, ()))
+
+
+def shown(kernel: str) -> str:
+    """As the engine calls it."""
+    return f"renamed_{_number(kernel) % 9999}" if told("unnamed", kernel) else kernel
 
 
 def _log_table(group: list, key: str, rows: list[tuple[str, int, float]], logger: Logger) -> None:
