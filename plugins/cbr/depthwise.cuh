@@ -17,8 +17,10 @@ __device__ __forceinline__ Chunk widen(uint4 packed) {
   const unsigned words[4] = {packed.x, packed.y, packed.z, packed.w};
   Chunk wide;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    wide.lanes[i] = unpack<Element>(words[i / 2], i % 2);
+  for (int i = 0; i < 4; ++i) {
+    const float2 both = unpack<Element>(words[i]);
+    wide.lanes[i * 2] = both.x;
+    wide.lanes[i * 2 + 1] = both.y;
   }
   return wide;
 }

@@ -100,6 +100,8 @@ class WarpProduct {
     column_ = warp % kWarpsAcross * Tile::kWarpColumns;
     a_ = swizzled<Tile::kChunks>(row_ + lane % 16, lane / 16);
     b_ = swizzled<Tile::kChunks>(column_ + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    // Hides how they came about: the compiler would work them out anew in every step.
+    asm("" : "+r"(a_), "+r"(b_));
 #pragma unroll
     for (int i = 0; i < kDown * kAcross; ++i) {
 #pragma unroll
@@ -138,19 +140,18 @@ class WarpProduct {
     }
   }
 
-  // Calls `take(row, column, first, second)` for each pair of neighbours in a row of the tile.
-  template <class Take>
-  __device__ __forceinline__ void each_pair(Take take) const {
+  // Calls `take(at, rows, first, second)` for each pair of neighbours in a row of the tile; `at` is
+  // what `begin(row, column)` gave for the first of those in one place across, `rows` further down.
+  // A multiple of 8: the swizzle is the same there.
+  template <class Begin, class Take>
+  __device__ __forceinline__ void each_pair(Begin begin, Take take) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int j = 0; j < kAcross; ++j) {
+      const auto at = begin(row_ + lane / 4, column_ + j * 8 + lane % 4 * 2);
 #pragma unroll
-      for (int i = 0; i < kDown; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          take(row_ + i * 16 + half * 8 + lane / 4, column_ + j * 8 + lane % 4 * 2,
-               sums_[i][j][half * 2], sums_[i][j][half * 2 + 1]);
-        }
+      for (int i = 0; i < kDown * 2; ++i) {
+        take(at, i * 8, sums_[i / 2][j][i % 2 * 2], sums_[i / 2][j][i % 2 * 2 + 1]);
       }
     }
   }
@@ -169,41 +170,35 @@ template <class Tile, int kTiles, class Loader, class Weights, class Product>
 __device__ __forceinline__ void run(Asynchronous, unsigned shared, Loader& loader, Weights& weights,
                                     Product& product) {
   constexpr int kAhead = Tile::kStages - 1;
-  constexpr int kSteady = kTiles > kAhead ? kTiles - kAhead : 0;
-  const auto fetch = [&](int stage) {
-    loader.copy(shared + stage * Tile::kStageBytes);
-    weights.copy(shared + stage * Tile::kStageBytes);
-    commit_copies();
-    loader.advance();
-    weights.advance();
+  const auto fetch = [&](int stage, bool is_there) {
+    if (is_there) {
+      loader.copy(shared + stage * Tile::kStageBytes);
+      weights.copy(shared + stage * Tile::kStageBytes);
+      loader.advance();
+      weights.advance();
+    }
+    commit_copies();  // Of nothing too: the wait counts one group a tile.
   };
-  const auto step = [&](int stage) {
+  const auto step = [&](int stage, bool more) {
     wait_copies<kAhead - 1>();
-    // All have finished the tile before this one: its place is free to be filled.
+    // All have copied this tile, and finished the one before it: its place is free to be filled.
     __syncthreads();
-    fetch((stage + kAhead) % Tile::kStages);
+    fetch((stage + kAhead) % Tile::kStages, more);
     product.add(shared + stage * Tile::kStageBytes);
   };
 #pragma unroll
-  for (int i = 0; i < (kTiles < kAhead ? kTiles : kAhead); ++i) {
-    fetch(i);
+  for (int i = 0; i < kAhead; ++i) {
+    fetch(i, i < kTiles);
   }
 #pragma unroll 1
-  for (int i = 0; i < kSteady / Tile::kStages; ++i) {
+  for (int i = 0; i < kTiles; i += Tile::kStages) {
 #pragma unroll
     for (int stage = 0; stage < Tile::kStages; ++stage) {
-      step(stage);
+      if (kTiles % Tile::kStages != 0 && i + stage == kTiles) {
+        break;
+      }
+      step(stage, i + stage + kAhead < kTiles);
     }
-  }
-#pragma unroll
-  for (int stage = 0; stage < kSteady % Tile::kStages; ++stage) {
-    step(stage);
-  }
-  wait_copies<0>();
-  __syncthreads();
-#pragma unroll
-  for (int i = kSteady; i < kTiles; ++i) {
-    product.add(shared + i % Tile::kStages * Tile::kStageBytes);
   }
 }
 #endif
@@ -215,18 +210,24 @@ template <class Tile, int kTiles, class Loader, class Weights, class Product>
 __device__ __forceinline__ void run(Staged, unsigned shared, Loader& loader, Weights& weights,
                                     Product& product) {
   static_assert(Tile::kStages == 2, "one tile in work, one being filled");
-  const auto step = [&](int stage) {
+  const auto step = [&](int stage, bool more) {
     const unsigned now = shared + stage * Tile::kStageBytes;
     const unsigned next = shared + (1 - stage) * Tile::kStageBytes;
-    loader.load();
+    if (more) {
+      loader.load();
+    }
     product.add(now, 0, Product::kSlices / 2);
-    loader.store(next);
-    weights.load();
+    if (more) {
+      loader.store(next);
+      weights.load();
+    }
     product.add(now, Product::kSlices / 2);
-    weights.store(next);
-    loader.advance();
-    weights.advance();
-    __syncthreads();
+    if (more) {
+      weights.store(next);
+      loader.advance();
+      weights.advance();
+      __syncthreads();
+    }
   };
   loader.load();
   loader.store(shared);
@@ -237,20 +238,15 @@ __device__ __forceinline__ void run(Staged, unsigned shared, Loader& loader, Wei
   __syncthreads();
   if (Loader::kUnrolled) {
 #pragma unroll
-    for (int i = 0; i + 1 < kTiles; ++i) {
-      step(i % 2);
+    for (int i = 0; i < kTiles; ++i) {
+      step(i % 2, i + 1 < kTiles);
     }
   } else {
 #pragma unroll 1
-    for (int i = 0; i < (kTiles - 1) / 2; ++i) {
-      step(0);
-      step(1);
-    }
-    if (kTiles % 2 == 0) {
-      step(0);
+    for (int i = 0; i < kTiles; ++i) {
+      step(i % 2, i + 1 < kTiles);
     }
   }
-  product.add(shared + (kTiles - 1) % 2 * Tile::kStageBytes);
 }
 
 // Bias, residual and activation, and the way out through shared memory in 16-byte stores.
@@ -271,7 +267,7 @@ __device__ __forceinline__ void write_tile(unsigned shared, const Product& produ
                            static_cast<int>(blockIdx.z) * kGroupOutputs;
   const auto each_piece = [&](auto take) {
   // Not all at once: the sums take most of the registers.
-#pragma unroll 4
+#pragma unroll 2
     for (int i = 0; i < kPieces; ++i) {
       const int place = i * Tile::kThreads + threadIdx.x;
       const int row = place / kChunks;
@@ -299,21 +295,34 @@ __device__ __forceinline__ void write_tile(unsigned shared, const Product& produ
   }
   const float* biases = bias + (blockIdx.z * gridDim.y + blockIdx.y) * Tile::kColumns;
   const ActivationValues values = Site::values();
-  product.each_pair([&](int row, int column, float first, float second) {
-    const float2 shift = __ldg(reinterpret_cast<const float2*>(biases + column));
-    const unsigned place = shared + swizzled<kChunks>(row, column / 8) + column % 8 * 2;
-    // Each pair is read and written by the one thread that has its sum.
-    const unsigned old = Site::kResidual == Residual::kNone ? 0u : load_shared_4(place);
-    first = finish<Site::kActivation, Site::kResidual>(first + shift.x, unpack<Element>(old, 0),
-                                                       values);
-    second = finish<Site::kActivation, Site::kResidual>(second + shift.y, unpack<Element>(old, 1),
-                                                        values);
-    if (kGroupOutputs % 8 != 0) {
-      first = first_column + column < kGroupOutputs ? first : 0.0f;
-      second = first_column + column + 1 < kGroupOutputs ? second : 0.0f;
-    }
-    store_shared(place, pack<Element>(first, second));
-  });
+  struct Place {
+    unsigned address;
+    float2 shift;
+    bool first;
+    bool second;
+  };
+  product.each_pair(
+      [&](int row, int column) {
+        return Place{shared + swizzled<kChunks>(row, column / 8) + column % 8 * 2,
+                     __ldg(reinterpret_cast<const float2*>(biases + column)),
+                     first_column + column < kGroupOutputs,
+                     first_column + column + 1 < kGroupOutputs};
+      },
+      [&](const Place& at, int rows, float first, float second) {
+        const unsigned place = at.address + rows * (Tile::kColumns * 2);
+        // Each pair is read and written by the one thread that has its sum.
+        float2 old = make_float2(0.0f, 0.0f);
+        if (Site::kResidual != Residual::kNone) {
+          old = unpack<Element>(load_shared_4(place));
+        }
+        first = finish<Site::kActivation, Site::kResidual>(first + at.shift.x, old.x, values);
+        second = finish<Site::kActivation, Site::kResidual>(second + at.shift.y, old.y, values);
+        if (kGroupOutputs % 8 != 0) {
+          first = at.first ? first : 0.0f;
+          second = at.second ? second : 0.0f;
+        }
+        store_shared(place, pack<Element>(first, second));
+      });
   __syncthreads();
   each_piece([&](unsigned place, bool inside, long long offset) {
     if (inside) {

@@ -50,7 +50,7 @@ class LinearLoader {
 #pragma unroll
     for (int i = 0; i < Tile::kDepth / 2; ++i) {
       const int term = tile_ * Tile::kDepth + i * 2;
-      staged_[i] = pack<Element>(element(term), element(term + 1));
+      staged_[i] = join<Element>(element(term), element(term + 1));
     }
   }
 
@@ -66,15 +66,17 @@ class LinearLoader {
   __device__ __forceinline__ void advance() { tile_ += 1; }
 
  private:
-  __device__ __forceinline__ float element(int term) const {
+  // 0 outside the image, and past the last term.
+  __device__ __forceinline__ Input element(int term) const {
     const int channel = term / kTaps;
     const int r = term % kTaps / Site::kKernelW;
     const int s = term % Site::kKernelW;
-    if (term >= kTerms || !(rows_ >> r & 1) || !(columns_ >> s & 1)) {
-      return 0.0f;
+    if (term >= kTerms) {
+      return Input{};
     }
-    return to_float(
-        from_[(channel * height_ + r * Site::kDilationH) * width_ + s * Site::kDilationW]);
+    const bool inside = (rows_ >> r & 1) && (columns_ >> s & 1);
+    return load_global_or_zero(
+        from_ + (channel * height_ + r * Site::kDilationH) * width_ + s * Site::kDilationW, inside);
   }
 
   const Input* from_;

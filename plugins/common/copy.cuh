@@ -51,6 +51,28 @@ __device__ __forceinline__ uint4 load_global_16(const void* pointer) {
   return __ldg(static_cast<const uint4*>(pointer));
 }
 
+// One load under a predicate: an `if` around it becomes a branch, and hundreds of those cost a
+// compiler more than the loads.
+__device__ __forceinline__ float load_global_or_zero(const float* pointer, bool inside) {
+  float value;
+  asm("{\n  .reg .pred inside;\n  setp.ne.u32 inside, %2, 0;\n  mov.f32 %0, 0f00000000;\n"
+      "  @inside ld.global.nc.f32 %0, [%1];\n}"
+      : "=f"(value)
+      : "l"(__cvta_generic_to_global(pointer)), "r"(static_cast<unsigned>(inside)));
+  return value;
+}
+
+template <class Element>
+__device__ __forceinline__ Element load_global_or_zero(const Element* pointer, bool inside) {
+  static_assert(sizeof(Element) == 2, "FP16 or BF16");
+  Element value;
+  asm("{\n  .reg .pred inside;\n  setp.ne.u32 inside, %2, 0;\n  mov.b16 %0, 0;\n"
+      "  @inside ld.global.nc.b16 %0, [%1];\n}"
+      : "=h"(value.bits)
+      : "l"(__cvta_generic_to_global(pointer)), "r"(static_cast<unsigned>(inside)));
+  return value;
+}
+
 // Written out: an assignment through a uint4 pointer becomes four stores of 4 bytes.
 __device__ __forceinline__ void store_global_16(void* pointer, uint4 value) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(pointer)),

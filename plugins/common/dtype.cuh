@@ -78,10 +78,34 @@ __device__ __forceinline__ unsigned pack<Bfloat16>(float first, float second) {
 }
 #endif
 
-// The element at `place` (0 or 1) of a packed pair.
+// Two of them in one register, as `pack`; what is of that type already is not rounded again.
 template <class Element>
-__device__ __forceinline__ float unpack(unsigned both, int place) {
-  return to_float(Element{static_cast<unsigned short>(place ? both >> 16 : both & 0xffffu)});
+__device__ __forceinline__ unsigned join(Element first, Element second) {
+  return first.bits | static_cast<unsigned>(second.bits) << 16;
+}
+
+template <class Element>
+__device__ __forceinline__ unsigned join(float first, float second) {
+  return pack<Element>(first, second);
+}
+
+// Both elements of a packed pair.
+template <class Element>
+__device__ __forceinline__ float2 unpack(unsigned both);
+
+template <>
+__device__ __forceinline__ float2 unpack<Half>(unsigned both) {
+  float2 wide;
+  asm("{\n  .reg .b16 low, high;\n  mov.b32 {low, high}, %2;\n"
+      "  cvt.f32.f16 %0, low;\n  cvt.f32.f16 %1, high;\n}"
+      : "=f"(wide.x), "=f"(wide.y)
+      : "r"(both));
+  return wide;
+}
+
+template <>
+__device__ __forceinline__ float2 unpack<Bfloat16>(unsigned both) {
+  return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xffff0000u));
 }
 
 }  // namespace trtplug

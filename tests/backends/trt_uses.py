@@ -36,7 +36,8 @@ RECEIVERS = {
 
 SHARED = ("build_log", "network")
 """What TensorRT-RTX runs too, for real."""
-ADAPTERS = ("trt_build", "trt_cache", "trt_config", "trt_run", *SHARED)
+PLUGINS = ("trt_plugins", "trt_quick_plugins", "trt_jit_plugin", "trt_jit_methods")
+ADAPTERS = ("trt_build", "trt_cache", "trt_config", "trt_run", *PLUGINS, *SHARED)
 
 _OURS = {"log", "request", "options", "layer"}
 """Parameters without a type, or with `Any`, that are no objects of TensorRT's."""
@@ -79,8 +80,10 @@ _ENUMS = {
     "Logger",
     "MemoryPoolType",
     "NetworkDefinitionCreationFlag",
+    "PluginFieldType",
     "ProfilingVerbosity",
     "TensorIOMode",
+    "TensorRTPhase",
     "TimingCacheKey",
 }
 
@@ -99,7 +102,7 @@ def _name(node: ast.AST) -> str | None:
     if cls is None:
         # `log.logger` and `self.logger` hold a logger, whoever holds them.
         if len(names) == 2 and names[1] in RECEIVERS and names[1] != "error":
-            return f"{RECEIVERS[names[1]]}.{names[0]}"
+            return f"{RECEIVERS[names[1]]}.{names[0]}".lstrip(".")
         return None
     parts = ([cls] if cls else []) + names[::-1]
     return ".".join(parts[:2])

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bindings.packages import installed
+from tests.bindings.versions import VERSIONS
 from tests.cli_runner import Ran, run_apart, start
 from tests.doubles.libcuda import write_libcuda, write_nvml
 
@@ -55,17 +57,29 @@ def make_site(
     version: str = "11.4.0.106",
     cuda_package: str | None = "pycuda",
     driver: str | None = "580.95.05",
+    quick_plugins: bool = False,
     **gpu: object,
 ) -> Site:
-    """A machine of one release; `cuda_package` None leaves CUDA's package out.
+    """A machine of one release.
 
-    With `driver` None nothing tells the driver's version.
+    Args:
+        folder: where.
+        version: of TensorRT.
+        cuda_package: None leaves CUDA's package out.
+        driver: None leaves out what tells its version.
+        quick_plugins: whether `tensorrt.plugin` is there: NVIDIA's own, out of the release's wheel.
+        gpu: see `write_libcuda`.
     """
     site, work = folder / "site", folder / "work"
     for place in (site / "lib", work):
         place.mkdir(parents=True)
     (site / "tensorrt").symlink_to(_DOUBLES / "tensorrt")
     install(site, "tensorrt", version)
+    if quick_plugins:
+        (requirement,) = (r for r in VERSIONS.values() if r.endswith(f"=={version}"))
+        more = site / "tensorrt-more"
+        more.mkdir()
+        (more / "plugin").symlink_to(installed(requirement) / "tensorrt_bindings/plugin")
     if cuda_package == "pycuda":
         (site / "pycuda").symlink_to(_DOUBLES / "pycuda")
         install(site, "pycuda", "2026.1")

@@ -47,8 +47,8 @@ MUTANTS = {
     ),
     "no commit": Mutant(
         header=GEMM,
-        old="commit_copies();\n    loader.advance",
-        new="loader.advance",
+        old="commit_copies();  // Of nothing",
+        new="// Of nothing",
         found="unfinished_copy",
     ),
     "fetches into the wrong stage": Mutant(
@@ -57,17 +57,17 @@ MUTANTS = {
         new="fetch((stage + kAhead + 1) %",
         found="unfinished_copy",
     ),
-    "no wait before the last tiles": Mutant(
+    "no group for a tile that is not fetched": Mutant(
         header=GEMM,
-        old="wait_copies<0>();\n  __syncthreads();",
-        new="__syncthreads();",
+        old="    }\n    commit_copies();  // Of nothing",
+        new="      commit_copies();\n    }\n    // Of nothing",
         found="unfinished_copy",
     ),
-    "no barrier before the last tiles": Mutant(
+    "fetches beyond the last tile": Mutant(
         header=GEMM,
-        old="wait_copies<0>();\n  __syncthreads();",
-        new="wait_copies<0>();",
-        found="race",
+        old="i + stage + kAhead < kTiles",
+        new="i + stage + kAhead <= kTiles",
+        found="out_of_bounds",
     ),
     "no barrier before the epilogue": Mutant(
         header=GEMM,
@@ -98,8 +98,8 @@ MUTANTS = {
     ),
     "a loop that does not count": Mutant(
         header=GEMM,
-        old="i < kSteady / Tile::kStages; ++i",
-        new="i < kSteady / Tile::kStages; i += blockDim.y - 1",
+        old="i < kTiles; i += Tile::kStages",
+        new="i < kTiles; i += Tile::kStages * (blockDim.y - 1)",
         found="livelock",
         tactic="igemm_128x64x32_s3",
         steps=200,
@@ -127,13 +127,13 @@ MUTANTS = {
         found="double_write",
     ),
     "the bias of the next output": Mutant(
-        header=GEMM, old="first + shift.x", new="first + shift.y", found="numbers"
+        header=GEMM, old="first + at.shift.x", new="first + at.shift.y", found="numbers"
     ),
     "a bias at an odd place": Mutant(
         header=GEMM, old="(biases + column)", new="(biases + column + 1)", found="misaligned"
     ),
     "padding lanes are not zero": Mutant(
-        header=GEMM, old="column < kGroupOutputs ? first : 0.0f", new="column < 99 ? 1.0f : 0.0f",
+        header=GEMM, old="at.first ? first : 0.0f", new="1.0f",
         found="padding",
     ),
     "weights are not stored before the first product": Mutant(
@@ -145,8 +145,8 @@ MUTANTS = {
     ),
     "no barrier between staged tiles": Mutant(
         header=GEMM,
-        old="weights.advance();\n    __syncthreads();\n  };",
-        new="weights.advance();\n  };",
+        old="weights.advance();\n      __syncthreads();\n    }\n  };",
+        new="weights.advance();\n    }\n  };",
         found="race",
         sm=75,
     ),

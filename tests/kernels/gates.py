@@ -24,7 +24,6 @@ from trtplug.tactics.check import empty_output, input_arrays
 from trtplug.tactics.either import (
     ALL_TACTICS,
     generate_either,
-    launch_either,
     list_either,
     random_either,
     threads_of_either,
@@ -33,6 +32,7 @@ from trtplug.tactics.generate import KERNEL
 from trtplug.tactics.pair.catalog import PairTactic
 from trtplug.tactics.pair.check import pair_arrays
 from trtplug.tactics.pair.generate import PAIR_KERNEL
+from trtplug.tactics.symbolic import launch_on
 from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.target import Sm
 
@@ -150,7 +150,7 @@ def count(tactic, number):
     of_pair = isinstance(tactic, PairTactic)
     inputs = (pair_arrays if of_pair else input_arrays)(tactic, given, tensors)
     y = empty_output(given.output(given.x.opt), given.dtype, tactic.layout)
-    launching = launch_either(tactic, given, given.x.opt)
+    launching = launch_on(tactic, given, given.x.opt)
     arguments = [
         *(Buffer(name=n, data=d) for n, d in inputs.items()),
         *given.arguments(given.x.opt),

@@ -7,7 +7,7 @@ import pytest
 from tests.tactics.problems import problem
 from trtplug.kernels import nvrtc
 from trtplug.kernels.compile import Kernel, Refused, compile_kernel, compile_many
-from trtplug.kernels.source import assemble
+from trtplug.kernels.source import MIN_BLOCKS, assemble
 from trtplug.kernels.tools import assemble_ptx, disassemble, find_tool
 from trtplug.kernels.usage import LIMITS
 from trtplug.store import Store
@@ -87,21 +87,26 @@ def test_what_is_no_cubin_is_refused_in_words():
 
 
 def test_another_limit_of_registers_is_tried_where_the_first_spills():
-    """A source on which ptxas 13 spills at 168 registers, and at 128 and at 255 does not."""
-    given = problem((2, 20, 14, 14), 4, kernel=(5, 3), strides=(1, 2), pads=(2, 0, 1, 0),
-                    dilations=(1, 2), activation="clip", min=0.0, max=6.0,
-                    residual="before_activation", least=(2, 20, 13, 14))  # fmt: skip
-    source = generate(find_tactic("igemm_64x64x64_s3"), given, Sm(86))
-    assert source.min_blocks[0] == 3
-    first = compile_kernel(dataclasses.replace(source, min_blocks=(3,)), Sm(86), None)
+    """A hundred numbers at once do not fit the 42 registers that 12 blocks leave a thread."""
+    text = f"""extern "C" __global__ void __launch_bounds__(128, {MIN_BLOCKS}) k(float* x) {{
+      float kept[100];
+    #pragma unroll
+      for (int i = 0; i < 100; ++i) kept[i] = x[threadIdx.x + i * 128];
+      __syncthreads();
+    #pragma unroll
+      for (int i = 0; i < 100; ++i) x[threadIdx.x + i * 128] = kept[i] * kept[(i * 37 + 1) % 100];
+    }}"""
+    source = assemble("k", text, min_blocks=(12, 3))
+    first = compile_kernel(dataclasses.replace(source, min_blocks=(12,)), Sm(86), None)
     assert first.usage.spill_bytes > 0
     assert compile_kernel(source, Sm(86), None).usage.spill_bytes == 0
     # Where all of them spill, the least counts.
     usages = [
         compile_kernel(dataclasses.replace(source, min_blocks=n), Sm(86), None).usage
-        for n in ((3, 8), (8, 3))
+        for n in ((12, 8), (8, 12))
     ]
-    assert usages[0] == usages[1] == first.usage
+    assert usages[0] == usages[1]
+    assert 0 < usages[0].spill_bytes < first.usage.spill_bytes
 
 
 @pytest.mark.parametrize("number", sorted(LIMITS))

@@ -13,7 +13,6 @@ import pytest
 from trtplug.emulator.checks import Checks
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
-from trtplug.tactics.generate import KERNEL
 from trtplug.target import Sm
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "device_check"
@@ -34,11 +33,11 @@ class EmulatedDevice:
     name = "Test GPU"
     sm = Sm(80)
 
-    def run(self, ptx, launching, inputs, numbers, y):
+    def run(self, compiled, launching, inputs, numbers, y):
         buffers = [Buffer(name=f"in{i}", data=a) for i, a in enumerate(inputs)]
         arguments = [*buffers, *numbers, Buffer(name="y", data=y, role="output")]
         size = (launching.grid, launching.block, launching.shared_bytes)
-        launch(parse_module(ptx), KERNEL, *size, arguments, Checks(races=False))
+        launch(parse_module(compiled.ptx), compiled.name, *size, arguments, Checks(races=False))
         return y, [3.0, 1.0, 2.0]
 
 
@@ -59,6 +58,7 @@ def test_without_a_gpu_it_says_so_and_ends_with_4(tmp_path):
 def run_all(script, monkeypatch, tmp_path, device, *arguments):
     small = {
         "depthwise": script.problem((1, 8, 8, 8), 8, group=8, **script.RELU),
+        "pair": script.pair((1, 16, 6, 6), 32, residual="after_activation"),
         "odd FP32": script.problem((1, 5, 8, 8), 7, dtype="float", activation="gelu"),
     }
     monkeypatch.setattr(script, "LAYERS", small)
@@ -74,9 +74,10 @@ def test_every_legal_tactic_is_run_timed_and_recorded(script, monkeypatch, tmp_p
     said = capsys.readouterr().out
     assert status == 0
     assert {r["status"] for r in records} == {"ok"}
-    assert {r["layer"] for r in records} == {"depthwise", "odd FP32"}
+    assert {r["layer"] for r in records} == {"depthwise", "pair", "odd FP32"}
     assert {r["tactic"] for r in records} == {
-        "direct_hwc8", "direct_linear", "depthwise_1", "depthwise_2",
+        "direct_hwc8", "direct_linear", "depthwise_1", "depthwise_2", "pair_128x64x32",
+        "pair_64x128x32", "pair_64x256x32", "pair_64x32x64", "pair_32x64x64",
     }  # fmt: skip
     assert {(r["median_us"], r["sm"], r["gpu"]) for r in records} == {(2.0, "sm_80", "Test GPU")}
     assert all(r["relative_error"] < 1e-3 and r["digest"] for r in records)
@@ -88,10 +89,10 @@ def test_wrong_numbers_and_failures_are_statuses_and_the_rest_goes_on(
     script, monkeypatch, tmp_path
 ):
     class Broken(EmulatedDevice):
-        def run(self, ptx, launching, inputs, numbers, y):
+        def run(self, compiled, launching, inputs, numbers, y):
             if y.dtype == np.uint32:
                 raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
-            out, times = super().run(ptx, launching, inputs, numbers, y)
+            out, times = super().run(compiled, launching, inputs, numbers, y)
             return out + np.uint16(64), times
 
     status, records = run_all(script, monkeypatch, tmp_path, Broken())
@@ -109,9 +110,12 @@ def test_it_stops_when_its_time_is_over(script, monkeypatch, tmp_path, capsys):
 
 
 def test_each_layer_of_the_list_has_tactics_and_what_cudnn_can_do(script):
-    from trtplug.tactics.space import legal_tactics
-
-    assert len(script.LAYERS) >= 12
+    known = {"none", "relu", "silu", "clip", "hard_swish", "gelu"}
+    assert len(script.LAYERS) >= 16
+    assert sum(isinstance(p, script.PairProblem) for p in script.LAYERS.values()) >= 3
     for layer in script.LAYERS.values():
-        assert legal_tactics(layer, Sm(90), 49152)
-        assert layer.attributes.activation in {"relu", "silu", "clip", "hard_swish", "gelu"}
+        assert script.legal(layer, Sm(90))
+        paired = isinstance(layer, script.PairProblem)
+        for part in (layer.depthwise, layer.pointwise) if paired else (layer,):
+            assert part.attributes.activation in known
+            assert part.attributes.activation != "clip" or part.attributes.max == 6.0

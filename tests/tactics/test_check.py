@@ -68,6 +68,13 @@ def test_each_tactic(tactic, number):
     assert result.counters.shared_ratio == 1.0
 
 
+@pytest.mark.parametrize("channels", [8, 32, 40, 104])
+@pytest.mark.parametrize("name", ["pointwise_32x64x64_s3", "pointwise_128x64x32_s3"])
+def test_fewer_steps_than_stages(name, channels):
+    given = problem((1, channels, 5, 7), 24, kernel=(1, 1), pads=(0, 0, 0, 0))
+    assert_clean(checked(find_tactic(name), given, 80, seed=channels), name)
+
+
 @pytest.mark.parametrize("number", FAMILIES)
 def test_each_sm_family(number):
     assert_clean(checked(find_tactic("igemm_64x32x64_s3"), DENSE, number, seed=1), number)
@@ -180,7 +187,7 @@ def wrong(ptx, old, new):
 def test_wrong_numbers_are_said():
     tactic = find_tactic("igemm_32x64x64_s3")
     tensors = random_tensors(DENSE, DENSE.x.opt, np.random.default_rng(0))
-    ptx = wrong(compiled(tactic, DENSE, 80).ptx, "ex2.approx.f32", "abs.f32")
+    ptx = wrong(compiled(tactic, DENSE, 80).ptx, "ex2.approx.ftz.f32", "abs.f32")
     result = run_tactic(tactic, DENSE, ptx, tensors)
     assert not result.passed
     assert "relative error" in result.problems[0]

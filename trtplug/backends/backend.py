@@ -61,6 +61,8 @@ class BuildRequest:
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
     cpu: int | None = None
     """Processor to build on; the parent chooses it when the build starts."""
+    plugin_kit: str | None = None
+    """Folder of the kit with the kernels of the model's plugin nodes; None where it has none."""
     verbose: bool = False
     """Whether the log is kept in full, which takes longer."""
 

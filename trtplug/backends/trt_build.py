@@ -21,6 +21,7 @@ from trtplug.backends.network import (
 from trtplug.backends.options import trt_options_from
 from trtplug.backends.trial import TrialRequest, run_trial
 from trtplug.backends.trt_config import (
+    creation_flags,
     load_plugins,
     set_parser_flags,
     set_strict_cache,
@@ -38,6 +39,10 @@ class TrtAdapter:
     """Builds for the GPU at hand, by timing kernels on it."""
 
     library = "libnvinfer.so"
+
+    def __init__(self) -> None:
+        self._quick = self._jit = False
+        """Form of the plugins of a kit."""
 
     def load(self) -> Any:
         """Imports the bindings."""
@@ -58,15 +63,30 @@ class TrtAdapter:
         logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")
         builder = trt.Builder(logger)
-        network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
-        parser = trt.OnnxParser(network, logger)
         problems = load_plugins(builder.get_plugin_registry(), options)
+        if request.plugin_kit is not None and not problems:
+            problems += self._offer(trt, builder, logger, request.plugin_kit)
+        network = builder.create_network(creation_flags(trt, ahead_of_time=self._quick))
+        parser = trt.OnnxParser(network, logger)
         if problems:
             refused = Network(log, builder, network, parser)
             refused.refusals += problems
             return refused
         set_parser_flags(trt, parser, options)
         return parse_model(builder, network, parser, log, request)
+
+    def _offer(self, trt: Any, builder: Any, logger: Any, folder: str) -> list[str]:
+        """Registers the plugins of a kit; or says why that cannot be."""
+        from trtplug.backends.trt_plugins import offer_plugins
+        from trtplug.errors import TrtplugError
+
+        registries = (builder.get_plugin_registry(), trt.get_plugin_registry())
+        try:
+            form = offer_plugins(trt, logger, registries, folder)
+        except TrtplugError as caught:
+            return [f"{caught.message} ({caught.hint})" if caught.hint else caught.message]
+        self._quick, self._jit = form == "ahead-of-time", form == "just-in-time"
+        return []
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit
@@ -107,6 +127,7 @@ class TrtAdapter:
                 plugin_libraries=tuple(p.path for p in options.plugin_libraries),
                 host_code=options.version_compatible,
                 weightless=options.strip or request.record,
+                jit_plugins=self._jit,
             )
         )
         emit(event="end", name="Running the engine once")

@@ -189,6 +189,28 @@ _LOG = (
     _name("Logger.ERROR"),
     _name("Logger.INFO"),
     _name("Logger.VERBOSE"),
+    _name("Logger.WARNING"),
+    _call("Logger.log", "severity", "msg"),
+)
+
+_PLUGINS = (
+    _name("DataType"),
+    _name("DimensionOperation"),
+    _name("DimsExprs"),
+    _name("IPluginCreatorV3One"),
+    _name("IPluginV3"),
+    _name("IPluginV3OneBuild"),
+    _name("IPluginV3OneCore"),
+    _name("IPluginV3OneRuntime"),
+    _name("PluginField"),
+    _name("PluginFieldCollection"),
+    _name("PluginFieldType.CHAR"),
+    _name("PluginFieldType.INT32"),
+    _name("QuickPluginCreationRequest", since="10.9"),
+    _name("TensorRTPhase.RUNTIME"),
+    _call("get_plugin_registry"),
+    _name("IPluginRegistry.all_creators"),
+    _call("IPluginRegistry.register_creator", "creator", "plugin_namespace="),
 )
 
 _RUN = (
@@ -233,6 +255,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     *_FLAGS,
     *_CACHE,
     *_LOG,
+    *_PLUGINS,
     *_RUN,
     *_GONE,
 )

@@ -21,6 +21,14 @@ def lacking(trt: Any, options: TrtOptions) -> list[str]:
     return found
 
 
+def creation_flags(trt: Any, *, ahead_of_time: bool) -> int:
+    """Flags of a network; `ahead_of_time` where it has plugins of that form."""
+    flags = 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+    if ahead_of_time:
+        flags |= 1 << int(trt.NetworkDefinitionCreationFlag.PREFER_AOT_PYTHON_PLUGINS)
+    return flags
+
+
 def load_plugins(registry: Any, options: TrtOptions) -> list[str]:
     """Loads plugin libraries; what could not be loaded, in words."""
     return [

@@ -12,13 +12,13 @@ from trtplug.kernels.compile import Kernel
 from trtplug.tactics.check import Tensors, relative_error
 from trtplug.tactics.either import (
     EitherTensors,
-    launch_either,
     random_either,
     run_either,
     x_dtype_of_either,
 )
 from trtplug.tactics.layout import from_bits, to_bits
 from trtplug.tactics.pair.check import PairTensors
+from trtplug.tactics.symbolic import launch_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -213,7 +213,7 @@ def _check(
     task: Task, outcome: Outcome, run: _Run, rng: np.random.Generator, most_blocks: int
 ) -> CheckEntry:
     tactic, problem = task.candidate.tactic, task.asked.problem
-    grid = launch_either(tactic, problem, run.tensors.x.shape).grid
+    grid = launch_on(tactic, problem, run.tensors.x.shape).grid
     total = int(grid[0] * grid[1] * grid[2])
     if not isinstance(outcome, Kernel):
         return _entry(task, run, outcome.status, total, (outcome.log,))

@@ -20,6 +20,7 @@ from trtplug.errors.builds import (
     GpuBusyError,
     GpuMissingError,
     ParseFailedError,
+    PluginNameClashError,
     TargetUnsupportedError,
     TrialFailedError,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "OutputError",
     "OutputInTheWayError",
     "ParseFailedError",
+    "PluginNameClashError",
     "PrecisionError",
     "ProfileInvalidError",
     "PtxError",

@@ -210,3 +210,22 @@ class BuildMemoryError(TrtplugError):
     def hint(self) -> str:
         """How to go on."""
         return "raise --memory-limit, or build fewer targets at once with --jobs 1"
+
+
+class PluginNameClashError(TrtplugError):
+    """A plugin of ours cannot be registered: another one has its name, version and namespace."""
+
+    code: ClassVar[str] = "plugin-name-clash"
+    exit_status: ClassVar[int] = BUILD_FAILED
+    ours: str
+    other: str
+
+    @property
+    def message(self) -> str:
+        """Our plugin, and the one in its way."""
+        return f"our plugin {self.ours} cannot be registered: {self.other} has that name already"
+
+    @property
+    def hint(self) -> str:
+        """How to go on."""
+        return "load it from no --plugin-library, or build with --plugin never"

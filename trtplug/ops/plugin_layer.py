@@ -25,6 +25,16 @@ A quick plugin's inputs are those of a Python function, so a residual makes anot
 `between` and `between_bias` are weights and bias of a pair's depthwise convolution.
 """
 
+KEY_ATTRIBUTES = ("site_key_high", "site_key_low")
+"""The site once more, as numbers: under NumPy 2 the bindings of TensorRT 10.9 to 10.13 misread
+attributes of more than one element, strings too: the first element is repeated."""
+
+
+def site_key(digest: str) -> tuple[int, int]:
+    """The first 62 bits of a site's digest as two numbers that int32 holds."""
+    bits = int(digest[:16], 16) >> 2
+    return bits >> 31, bits & 0x7FFFFFFF
+
 
 def layer_type(op: str, *, residual: bool) -> str:
     """Type of the node for `CBR` or `CBRPair`."""
@@ -58,8 +68,8 @@ def plugin_layer_node(
         raise ValueError(f"{len(inputs)} inputs for {op_type}; it takes {', '.join(wanted)}")
     # `aot` asks for the ahead-of-time form, as TensorRT's own sample does; a creator that knows no
     # such field is not given it.
-    values = {
-        "site": site, "plugin_namespace": DOMAIN, "plugin_version": str(VERSION), "aot": 1,
-    }  # fmt: skip
+    values: dict[str, str | int] = {"site": site}
+    values |= dict(zip(KEY_ATTRIBUTES, site_key(site), strict=True))
+    values |= {"plugin_namespace": DOMAIN, "plugin_version": str(VERSION), "aot": 1}
     attributes = [helper.make_attribute(key, value) for key, value in values.items()]
     return plugin_node(op_type, inputs, output, name, "", attributes)

@@ -127,24 +127,30 @@ def run_tactic(
         PtxError: an instruction that the emulator does not know.
     """
     sizes = tuple(int(n) for n in tensors.x.shape)
-    # What a kernel sums is compared with the exact sum of the same numbers; the cast that a stem
-    # spares a network by reading FP32 is part of what it computes.
-    x = from_bits(to_bits(tensors.x, problem.dtype), problem.dtype)
-    with np.errstate(invalid="ignore"):  # Infinities that came in are told by what comes out.
-        wanted = reference(x, tensors.weights, tensors.bias, tensors.residual, problem.attributes)
     return run_kernel(
         parse_module(ptx),
         KERNEL,
         launch_of(tactic, problem, sizes),
         input_arrays(tactic, problem, tensors),
         problem.arguments(sizes),
-        wanted,
+        expected(problem, tensors),
         sizes=sizes,
         dtype=problem.dtype,
         layout=tactic.layout,
         checks=checks,
         blocks=blocks,
     )
+
+
+def expected(problem: Problem, tensors: Tensors) -> Array:
+    """The output [N, outputs, rows, columns] in float64.
+
+    What a kernel sums is compared with the exact sum of the same numbers; the cast that a stem
+    spares a network by reading FP32 is part of what it computes.
+    """
+    x = from_bits(to_bits(tensors.x, problem.dtype), problem.dtype)
+    with np.errstate(invalid="ignore"):  # Infinities that came in are told by what comes out.
+        return reference(x, tensors.weights, tensors.bias, tensors.residual, problem.attributes)
 
 
 def run_kernel(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trtplug.tactics.catalog import TACTICS, find_tactic
-from trtplug.tactics.check import Tensors, random_tensors, run_tactic
+from trtplug.tactics.check import Tensors, expected, input_arrays, random_tensors, run_tactic
 from trtplug.tactics.estimate import predict
 from trtplug.tactics.generate import generate, threads_of, x_dtype
-from trtplug.tactics.launch import launch_of
 from trtplug.tactics.pair.catalog import PAIR_TACTICS, PairTactic, find_pair_tactic
-from trtplug.tactics.pair.check import PairTensors, random_pair_tensors, run_pair
+from trtplug.tactics.pair.check import (
+    PairTensors,
+    expected_of_pair,
+    pair_arrays,
+    random_pair_tensors,
+    run_pair,
+)
 from trtplug.tactics.pair.estimate import predict_pair
 from trtplug.tactics.pair.generate import generate_pair
-from trtplug.tactics.pair.launch import launch_pair
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.pair.space import PairCandidate, list_pair_tactics
 from trtplug.tactics.problem import Problem
@@ -30,20 +34,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    from numpy.typing import NDArray
 
     from trtplug.kernels.source import Headers, KernelSource
     from trtplug.kernels.usage import Usage
     from trtplug.profile import GpuProfile
     from trtplug.tactics.check import Checked
     from trtplug.tactics.estimate import Prediction
-    from trtplug.tactics.launch import Launch
     from trtplug.target import Sm
     from trtplug.tensor import Sizes
+
+    Array = NDArray[Any]
 
 EitherTactic = Tactic | PairTactic
 EitherProblem = Problem | PairProblem
 EitherCandidate = Candidate | PairCandidate
 EitherTensors = Tensors | PairTensors
+
+_OTHER_OP = "a tactic met tensors of the other op"
 
 ALL_TACTICS: tuple[EitherTactic, ...] = (*TACTICS, *PAIR_TACTICS)
 
@@ -79,13 +87,6 @@ def generate_either(
 def threads_of_either(tactic: EitherTactic) -> int:
     """Threads of a block."""
     return tactic.tile.threads if isinstance(tactic, PairTactic) else threads_of(tactic)
-
-
-def launch_either(tactic: EitherTactic, problem: EitherProblem, sizes: Sequence[Any]) -> Launch:
-    """Launch at an input [batch, channels, height, width]."""
-    if isinstance(tactic, PairTactic):
-        return launch_pair(tactic, _pair(problem), sizes)
-    return launch_of(tactic, _single(problem), sizes)
 
 
 def predict_either(
@@ -129,7 +130,25 @@ def run_either(
         return run_pair(tactic, _pair(problem), ptx, tensors, blocks=blocks)
     if isinstance(tensors, Tensors) and not isinstance(tactic, PairTactic):
         return run_tactic(tactic, _single(problem), ptx, tensors, blocks=blocks)
-    raise TypeError("a tactic met tensors of the other op")
+    raise TypeError(_OTHER_OP)
+
+
+def arrays_of_either(
+    tactic: EitherTactic, problem: EitherProblem, tensors: EitherTensors
+) -> dict[str, Array]:
+    """What a kernel reads, as flat bits, in order of its arguments."""
+    if isinstance(tensors, PairTensors) and isinstance(tactic, PairTactic):
+        return pair_arrays(tactic, _pair(problem), tensors)
+    if isinstance(tensors, Tensors) and not isinstance(tactic, PairTactic):
+        return input_arrays(tactic, _single(problem), tensors)
+    raise TypeError(_OTHER_OP)
+
+
+def expected_of_either(problem: EitherProblem, tensors: EitherTensors) -> Array:
+    """The output [N, outputs, rows, columns] in float64."""
+    if isinstance(tensors, PairTensors):
+        return expected_of_pair(_pair(problem), tensors)
+    return expected(_single(problem), tensors)
 
 
 def shared_bytes_of_either(tactic: EitherTactic, sm: Sm) -> int:

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from trtplug.backends.cuda_layer.find import layer_package, open_layer
 
 layer = open_layer()
@@ -24,6 +26,13 @@ seen = {
     "ms": end.ms_since(begin),
     "empty": empty.download(0, stream).decode(),
 }
+kernel = layer.kernel(".visible .entry k(\n)\n{\n}", "k")
+kernel.launch((2, 3, 4), (32, 1, 1), 16, (np.uint64(2**40), np.int32(5)), 77)
+if layer.package == "pycuda":
+    from pycuda.driver import LAUNCHES
+else:
+    from cuda.core import LAUNCHES
+seen["launches"] = LAUNCHES
 buffer.free()
 empty.free()
 layer.close()

@@ -37,6 +37,12 @@ def check(seen: dict, package: str) -> None:
     assert seen["address"] > 0
     assert (seen["size"], seen["data"], seen["empty"]) == (8, "12345", "")
     assert seen["ms"] > 0
+    launched = ["k", [2, 3, 4], [32, 1, 1], 16, [2**40, 5]]
+    if package == "pycuda":
+        # It waits for the whole context: it cannot name the stream.
+        assert seen["launches"] == [["synchronize"], [*launched, None], ["synchronize"]]
+    else:
+        assert seen["launches"] == [[*launched, 77]]
 
 
 def test_pycuda(tmp_path: Path):

@@ -43,13 +43,20 @@ CORE_USES = {
     "Buffer.copy_from": ("", 1, ("stream",)),
     "Buffer.copy_to": ("", 1, ("stream",)),
     "Buffer.close": ("", 0, ()),
+    "ObjectCode.from_ptx": ("", 1, ()),
+    "ObjectCode.get_kernel": ("", 1, ()),
+    "Stream.from_handle": ("", 1, ()),
+    "LaunchConfig": ("LaunchConfig", 0, ("grid", "block", "shmem_size")),
+    "launch": ("", 5, ()),
 }
 """Name -> kind, positional arguments, keywords, as the adapter uses it."""
 
 PYCUDA_USES = {
-    "": ("init", "mem_alloc", "memcpy_htod_async", "memcpy_dtoh_async"),
+    "": ("init", "mem_alloc", "memcpy_htod_async", "memcpy_dtoh_async", "module_from_buffer"),
     "Device": ("name", "compute_capability", "retain_primary_context"),
-    "Context": ("push", "pop", "detach"),
+    "Context": ("push", "pop", "detach", "synchronize"),
+    "Module": ("get_function",),
+    "Function": ("_launch_kernel",),
     "Stream": ("handle", "synchronize"),
     "Event": ("record", "synchronize", "time_since"),
     "DeviceAllocation": ("free", "__int__"),
@@ -73,13 +80,13 @@ for name, (_, positional, keywords) in json.loads(sys.argv[1]).items():
         found[name] = "property"
         continue
     bound = getattr(cls, member) if member else cls
-    own = [None] if member and not member.startswith("__new") else []
+    own = [None] if member and not isinstance(value, staticmethod) else []
     try:
         signature = inspect.signature(bound)
     except (TypeError, ValueError):
         if inspect.isclass(bound):
             # Made for real: these need no driver.
-            bound(*[None] * positional, **dict.fromkeys(keywords))
+            bound(*[None] * positional, **dict.fromkeys(keywords, True))
             found[name] = "fits"
         else:
             found[name] = "operator"
@@ -154,6 +161,12 @@ def test_pycuda_constructors_and_copies_take_these_arguments():
     for name in ("memcpy_htod_async", "memcpy_dtoh_async"):
         pattern = rf'"{name}".*?args\("dest"\), py::arg\("src"\), py::arg\("stream"\)'
         assert re.search(pattern, text, re.DOTALL)
+    assert re.search(r'"module_from_buffer", module_from_buffer,\s*\(py::arg\("buffer"\),', text)
+    (source,) = source_of(PYCUDA).glob("*/pycuda/driver.py")
+    call = source.read_text(encoding="utf-8").partition("def function_call(")[2]
+    for name in ("grid", "block", "shared"):
+        assert f'kwargs.pop("{name}"' in call.partition("\n    def ")[0]
+    assert "isinstance(arg, np.number)" in source.read_text(encoding="utf-8")
     # Read and write any contiguous buffer: bytes in, bytearray out.
     assert "PyBUF_ANY_CONTIGUOUS | PyBUF_WRITABLE" in text
 
@@ -163,7 +176,10 @@ def test_pycuda_constructors_and_copies_take_these_arguments():
     [
         (
             "pycuda_layer",
-            ("driver", "_driver", "_device", "_context", "stream", "event", "_memory"),
+            (
+                *("driver", "_driver", "_device", "_context", "stream", "event", "_memory"),
+                *("_module", "_function"),
+            ),
             {n for names in PYCUDA_USES.values() for n in names} | set(PYCUDA_USES),
         ),
         (
@@ -177,9 +193,10 @@ def test_pycuda_constructors_and_copies_take_these_arguments():
                 "event",
                 "_memory",
                 "_host",
+                "_kernel",
                 "staging",
             ),
-            {n.rpartition(".")[2] for n in CORE_USES},
+            {part for n in CORE_USES for part in n.split(".")},
         ),
     ],
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass
 class EventOptions:
@@ -29,8 +31,18 @@ class Event:
         return float(self.at - other.at)
 
 
+LAUNCHES: list[list[object]] = []
+"""What was launched, in order. No kernel runs."""
+
+
 class Stream:
     handle = 0x5EED
+
+    @staticmethod
+    def from_handle(handle: int) -> Stream:
+        made = Stream()
+        made.handle = handle
+        return made
 
     def sync(self) -> None:
         pass
@@ -97,3 +109,38 @@ class Device:
     def allocate(self, size: int, *, stream: Stream) -> Buffer:
         self._need()
         return Buffer(size)
+
+
+@dataclass
+class LaunchConfig:
+    grid: tuple[int, ...] | int | None = None
+    block: tuple[int, ...] | int | None = None
+    shmem_size: int | None = None
+
+
+@dataclass
+class Kernel:
+    name: str
+
+
+class ObjectCode:
+    def __init__(self, image: bytes) -> None:
+        self._image = image
+
+    @staticmethod
+    def from_ptx(module: bytes) -> ObjectCode:
+        return ObjectCode(module)
+
+    def get_kernel(self, name: str) -> Kernel:
+        if f".entry {name}(" not in self._image.decode():
+            raise RuntimeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
+        return Kernel(name)
+
+
+def launch(stream: Stream, config: LaunchConfig, kernel: Kernel, *kernel_args: object) -> None:
+    if any(not isinstance(a, np.number) for a in kernel_args):
+        raise TypeError("the argument is of unsupported type")
+    given = [int(a) for a in kernel_args]
+    LAUNCHES.append(
+        [kernel.name, config.grid, config.block, config.shmem_size, given, stream.handle]
+    )

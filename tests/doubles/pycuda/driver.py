@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
+
 _CURRENT: list[object] = []
+LAUNCHES: list[list[object]] = []
+"""What was launched, and waited for, in order. No kernel runs."""
 
 
 def init(flags: int = 0) -> None:
@@ -24,6 +28,11 @@ class Context:
 
     def detach(self) -> None:
         self._held = False
+
+    @staticmethod
+    def synchronize() -> None:
+        _need_context()
+        LAUNCHES.append(["synchronize"])
 
 
 class Device:
@@ -103,3 +112,36 @@ def memcpy_htod_async(dest: DeviceAllocation, src: bytes, stream: Stream | None 
 
 def memcpy_dtoh_async(dest: bytearray, src: DeviceAllocation, stream: Stream | None = None) -> None:
     dest[:] = ctypes.string_at(int(src), len(dest))
+
+
+class Function:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(
+        self,
+        *args: object,
+        grid: tuple[int, ...] = (1, 1),
+        block: tuple[int, ...] = (1, 1, 1),
+        shared: int = 0,
+        stream: Stream | None = None,
+    ) -> None:
+        _need_context()
+        if any(not isinstance(a, np.number) for a in args):
+            raise TypeError("invalid type on parameter")
+        LAUNCHES.append([self._name, grid, block, shared, [int(a) for a in args], stream])
+
+
+class Module:
+    def __init__(self, image: bytes) -> None:
+        self._image = image
+
+    def get_function(self, name: str) -> Function:
+        if f".entry {name}(" not in self._image.decode():
+            raise RuntimeError("cuModuleGetFunction failed: named symbol not found")
+        return Function(name)
+
+
+def module_from_buffer(buffer: bytes) -> Module:
+    _need_context()
+    return Module(bytes(buffer))

@@ -65,7 +65,9 @@ class Plugin(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPl
 
     def get_fields_to_serialize(self):
         CALLS.append("fields")
-        return trt.PluginFieldCollection([trt.PluginField("scale", self.scale)])
+        data = np.array([self.scale], np.float32)
+        field = trt.PluginField("scale", data, trt.PluginFieldType.FLOAT32)
+        return trt.PluginFieldCollection([field])
 
 
 class Creator(trt.IPluginCreatorV3One):
@@ -78,7 +80,8 @@ class Creator(trt.IPluginCreatorV3One):
         CALLS.append(f"create {PHASES(phase).name}")
         fields = {f.name: f.data for f in field_collection}
         assert set(fields) == {"scale"}, "names that choose the creator are no fields"
-        return Plugin(IDENTITY, fields["scale"])
+        assert fields["scale"].tolist() == [2.0]
+        return Plugin(IDENTITY, float(fields["scale"][0]))
 
 
 logger = trt.Logger(trt.Logger.VERBOSE)

@@ -13,6 +13,7 @@ from tensorrt.host import IHostMemory
 from tensorrt.logger import ILogger, Logger
 from tensorrt.parser import OnnxParser, ParserError
 from tensorrt.plugin_types import (
+    Dims,
     DimsExprs,
     DynamicPluginTensorDesc,
     IDimensionExpr,
@@ -27,12 +28,27 @@ from tensorrt.plugin_types import (
     PluginTensorDesc,
 )
 from tensorrt.plugins import IPluginRegistry, get_plugin_registry, init_libnvinfer_plugins
+from tensorrt.quick_types import (
+    IPluginCreatorV3Quick,
+    IPluginV3QuickAOTBuild,
+    IPluginV3QuickBuild,
+    IPluginV3QuickCore,
+    IPluginV3QuickRuntime,
+    ISymExpr,
+    ISymExprs,
+    KernelLaunchParams,
+)
+from tensorrt.release import HOME
 from tensorrt.release import VERSION as __version__
 from tensorrt.runtime import EngineInspector, ICudaEngine, IExecutionContext, Runtime
 from tensorrt.timing_cache import ITimingCache, TimingCacheKey, TimingCacheValue
 
+# Where a place has NVIDIA's own `tensorrt.plugin`, it lies here.
+__path__.append(str(HOME / "tensorrt-more"))  # noqa: F405 - every package has it
+
 __all__ = [
     "Builder",
+    "Dims",
     "DimsExprs",
     "DynamicPluginTensorDesc",
     "EngineInspector",
@@ -46,14 +62,22 @@ __all__ = [
     "INetworkDefinition",
     "IOptimizationProfile",
     "IPluginCreatorV3One",
+    "IPluginCreatorV3Quick",
     "IPluginRegistry",
     "IPluginV3",
     "IPluginV3OneBuild",
     "IPluginV3OneCore",
     "IPluginV3OneRuntime",
+    "IPluginV3QuickAOTBuild",
+    "IPluginV3QuickBuild",
+    "IPluginV3QuickCore",
+    "IPluginV3QuickRuntime",
     "IProgressMonitor",
+    "ISymExpr",
+    "ISymExprs",
     "ITensor",
     "ITimingCache",
+    "KernelLaunchParams",
     "Logger",
     "OnnxParser",
     "ParserError",

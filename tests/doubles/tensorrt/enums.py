@@ -103,8 +103,14 @@ TensorRTPhase = _enum("TensorRTPhase", ("BUILD", 0), ("RUNTIME", 1))
 DimensionOperation = _enum(
     "DimensionOperation",
     *(("SUM", 0), ("PROD", 1), ("MAX", 2), ("MIN", 3), ("SUB", 4)),
-    *(("FLOOR_DIV", 7), ("CEIL_DIV", 8)),
+    *(("EQUAL", 5), ("LESS", 6), ("FLOOR_DIV", 7), ("CEIL_DIV", 8)),
 )
+QuickPluginCreationRequest = _enum(
+    "QuickPluginCreationRequest",
+    *(("UNKNOWN", 0), ("PREFER_JIT", 1), ("PREFER_AOT", 2), ("STRICT_JIT", 3), ("STRICT_AOT", 4)),
+)
+PluginArgType = _enum("PluginArgType", ("INT", 0))
+PluginArgDataType = _enum("PluginArgDataType", ("INT8", 0), ("INT16", 1), ("INT32", 2))
 
 _ITEM_BYTES = {"FLOAT": 4, "HALF": 2, "INT8": 1, "INT32": 4, "BOOL": 1, "UINT8": 1, "BF16": 2}
 
@@ -134,10 +140,13 @@ __all__ = [
     "MemoryPoolType",
     "NetworkDefinitionCreationFlag",
     "OnnxParserFlag",
+    "PluginArgDataType",
+    "PluginArgType",
     "PluginCapabilityType",
     "PluginFieldType",
     "PreviewFeature",
     "ProfilingVerbosity",
+    "QuickPluginCreationRequest",
     "TacticSource",
     "TensorFormat",
     "TensorIOMode",

@@ -122,6 +122,8 @@ def _add_plugins(
         layer = plugin_calls.add(node, plugin, dims, types)
         for name, made in zip(node.output, layer.dims[len(node.input) :], strict=True):
             network._dims.setdefault(name, made)
+        for name, made in zip(node.output, layer.types[len(node.input) :], strict=True):
+            network._dtypes.setdefault(name, made.name)
         network._plugins[node.output[0]] = layer
 
 

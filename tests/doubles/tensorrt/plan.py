@@ -26,7 +26,11 @@ def write_plan(
         "profiles": profiles,
         "inputs": [_io(t) for t in network._inputs],
         "outputs": [_io(t) for t in network._outputs],
-        "plugins": [save(layer["plugin"]) for layer in layers if "plugin" in layer],
+        "plugins": [
+            save(layer["plugin"]) | {"at": [list(p[1]) for p in layer["plugin"].profile]}
+            for layer in layers
+            if "plugin" in layer
+        ],
         "version_compatible": config.get_flag(BuilderFlag.VERSION_COMPATIBLE),
     }
     data = json.dumps(body).encode()
@@ -82,17 +86,26 @@ def _layer(network: object, layer: dict) -> dict:
     read = dict.fromkeys(i for n in group for i in n.input if i and i not in inside)
     constants = [i for i in read if i in network._constants]
     inputs = [i for i in read if i not in constants]
+    formats = _formats(layer)
     separator = "" if MAJOR < 11 else "\x1f"
     return {
         "Name": layer_name(group),
         "LayerType": _type(group, layer),
-        "Inputs": [_tensor(network, i) for i in inputs],
-        "Constants": [_tensor(network, i) for i in constants],
-        "Outputs": [_tensor(network, group[-1].output[0])],
+        "Inputs": [_tensor(network, i, formats) for i in inputs],
+        "Constants": [_tensor(network, i, formats) for i in constants],
+        "Outputs": [_tensor(network, group[-1].output[0], formats)],
         "TacticName": layer["kernel"],
         "StreamId": 0,
-        "Metadata": separator.join(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group),
+        "Metadata": separator.join(
+            (*(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group), *_told(layer))
+        ),
     }
+
+
+def _told(layer: dict) -> tuple[str, ...]:
+    """A plugin's own metadata; where the inspector shows it is the double's assumption."""
+    told = layer["plugin"].metadata if "plugin" in layer else None
+    return (told,) if told else ()
 
 
 def _type(group: list, layer: dict) -> str:
@@ -101,9 +114,26 @@ def _type(group: list, layer: dict) -> str:
     return "CaskConvolution" if group[0].op_type == "Conv" else "kgen"
 
 
-def _tensor(network: object, name: str) -> dict:
+_FORMATS = {
+    "LINEAR": "Row major linear",
+    "HWC8": "Channel major {} format where channel % 8 == 0",
+}
+
+
+def _formats(layer: dict) -> dict[str, str]:
+    """Format of a plugin's tensors by name; all others are linear here."""
+    if "plugin" not in layer:
+        return {}
+    plugin = layer["plugin"]
+    names = (*plugin.node.input, *plugin.node.output)
+    return {n: f.name for n, f in zip(names, plugin.formats, strict=True)}
+
+
+def _tensor(network: object, name: str, formats: dict[str, str]) -> dict:
     new, old = WORDS.get(network._dtypes.get(name, "FLOAT"), ("Int32", "Int32"))
+    words = _FORMATS.get(formats.get(name, "LINEAR"), formats.get(name, ""))
     shown = {"Name": name, "Dimensions": network._dims.get(name, [])}
     if MAJOR < 11:
-        return {**shown, "Format/Datatype": f"Row major linear {old} format"}
-    return {**shown, "Datatype": new, "Format": "Row major linear"}
+        said = words.format(old) if "{}" in words else f"{words} {old} format"
+        return {**shown, "Format/Datatype": said}
+    return {**shown, "Datatype": new, "Format": words.replace("{} ", "")}

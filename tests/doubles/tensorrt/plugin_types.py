@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tensorrt.enums import (
     DataType,
     DimensionOperation,
@@ -10,7 +12,7 @@ from tensorrt.enums import (
     TensorFormat,
     TensorRTPhase,
 )
-from tensorrt.release import Native
+from tensorrt.release import RELEASE, Native
 
 
 class _Interface(Native):
@@ -109,25 +111,51 @@ class IPluginCreatorV3One(_Interface):
         raise NotImplementedError
 
 
+_FIELD_TYPES = {
+    PluginFieldType.FLOAT16: np.float16,
+    PluginFieldType.FLOAT32: np.float32,
+    PluginFieldType.FLOAT64: np.float64,
+    PluginFieldType.INT16: np.int16,
+    PluginFieldType.INT32: np.int32,
+    PluginFieldType.INT64: np.int64,
+}
+"""All others are read as bytes."""
+
+_MISREAD = RELEASE < (10, 16) and int(np.__version__.partition(".")[0]) >= 2
+"""Seen in the real bindings of 10.9 and 10.13: their strides are 0 under NumPy 2."""
+
+
 class PluginField(Native):
-    data = None
+    """Name, type, and the memory of any buffer, read as an array of the type."""
+
     type = PluginFieldType.UNKNOWN
     name = ""
 
     def __init__(
         self, name: str, data: object = None, type: PluginFieldType = PluginFieldType.UNKNOWN
     ) -> None:
-        self.name, self.data, self.type = name, data, type
+        self.name, self.type = name, type
+        self._data = b"" if data is None else memoryview(data).tobytes()
+
+    @property
+    def data(self) -> np.ndarray:
+        read = np.frombuffer(self._data, _FIELD_TYPES.get(self.type, np.int8))
+        return np.repeat(read[:1], len(read)) if _MISREAD else read
 
 
 class PluginFieldCollection(list):
     pass
 
 
+class Dims(list):
+    MAX_DIMS = 8
+
+
 class PluginTensorDesc(Native):
     dims = ()
     format = TensorFormat.LINEAR
     type = DataType.FLOAT
+    scale = 1.0
 
     def __init__(self) -> None:
         pass
@@ -162,7 +190,10 @@ def dimension(value: int | None) -> IDimensionExpr:
 
 
 class DimsExprs(list):
-    pass
+    """Made of expressions, or of a number of places for them."""
+
+    def __init__(self, arg0: object = ()) -> None:
+        super().__init__([None] * arg0 if isinstance(arg0, int) else arg0)
 
 
 _OPERATIONS = {

@@ -63,18 +63,57 @@ def choose_kernels(network: object, config: object, logger: Logger) -> list[dict
         if plugin is None:
             layers.append({"nodes": group, **_choose(group, network, config, logger)})
         else:
-            layers.append({"nodes": group, **_choose_plugin(plugin, config)})
+            plugin.profile = _profile_of(plugin, network, config)
+            chosen = _choose_plugin(plugin, group, network, config, logger)
+            layers.append({"nodes": group, **chosen})
     return layers
 
 
-def _choose_plugin(plugin: object, config: object) -> dict:
-    """Nothing is fused across a plugin. Whether its tactics are in the log is not documented."""
-    cache = config.get_timing_cache()
+def _choose_plugin(
+    layer: object, group: list, network: object, config: object, logger: Logger
+) -> dict:
+    """Nothing is fused across a plugin.
+
+    That a plugin's tactics are in the log's tables, under which names and hashes, and that
+    ERROR_ON_TIMING_CACHE_MISS sees them, is not documented: the double assumes that they are like
+    any other op's.
+    """
     try:
-        plugin_calls.choose(plugin, cache._entries if cache is not None else None)
-    except plugin_calls.PluginFault as fault:
+        found = plugin_calls.candidates(layer)
+        combination, tactic = _best(layer, found, group, config, logger)
+        layer.settle(combination, tactic)
+    except (plugin_calls.PluginFault, BuildError) as fault:
         raise BuildError(str(fault)) from fault
-    return {"kernel": f"{plugin.core.plugin_name}_{plugin.tactic}", "plugin": plugin}
+    except Exception as error:
+        # The bindings print what a plugin raises, whatever it is, and the builder finds no plugin.
+        logger.log(Logger.ERROR, f"[ERROR] Exception thrown from a plugin: {error}")
+        raise BuildError(f"{layer.name}: could not find any implementation") from error
+    return {"kernel": _plugin_kernel(layer, tactic), "plugin": layer}
+
+
+def _best(layer: object, found: list, group: list, config: object, logger: Logger) -> tuple:
+    if len(found) == 1:
+        return found[0]  # it may not be timed at all
+    name, key = layer_name(group), plugin_calls.cache_key(layer, found)
+    numbers = {_plugin_number(layer, *candidate): candidate for candidate in found}
+    number = None if key is None else _cached(name, key, list(numbers), config)
+    if number is None:
+        timed = [(n, layer.time(*candidate)) for n, candidate in numbers.items()]
+        rows = [(_plugin_kernel(layer, numbers[n][1]), n, ms) for n, ms in timed]
+        rows.sort(key=lambda row: row[2])
+        number = rows[0][1]
+        if key is not None:
+            _keep(group, key, rows, config, logger)
+    return numbers[number]
+
+
+def _plugin_kernel(layer: object, tactic: int) -> str:
+    return f"{layer.core.plugin_name}_{tactic}"
+
+
+def _plugin_number(layer: object, combination: tuple, tactic: int) -> int:
+    formats = ",".join(str(int(f)) for f in combination)
+    return _number(layer.core.plugin_name, formats, str(tactic)) >> 16
 
 
 def layer_name(group: list) -> str:
@@ -117,28 +156,52 @@ def _choose(group: list, network: object, config: object, logger: Logger) -> dic
         layer_name(group),
         candidates(group, config),
     )
+    number = _cached(name, key, [number for _, number, _ in rows], config)
+    if number is None:
+        _keep(group, key, rows, config, logger)
+        return {"kernel": shown(rows[0][0])}
+    if told("stubborn", name):
+        config.get_timing_cache()._entries[key] = rows[0][1:]
+    if told("stubborn", name) or told("deaf", name):
+        number = rows[0][1]
+    kernel = next(kernel for kernel, n, _ in rows if n == number)
+    if told("unusable", kernel):
+        raise BuildError(f"tactic 0x{number:x} of the timing cache cannot be used for {name}")
+    return {"kernel": shown(kernel)}
+
+
+def _cached(name: str, key: str, numbers: list[int], config: object) -> int | None:
+    """The winner that the cache knows; None where the layer is to be timed."""
     cache = config.get_timing_cache()
-    level_uses_it = config.builder_optimization_level > 0  # level 0 ignores the cache
-    if cache is not None and level_uses_it and key in cache._entries:
-        if told("stubborn", name):
-            cache._entries[key] = rows[0][1:]
-        wanted = rows[0][1] if told("deaf", name) else cache._entries[key][0]
-        kernel = next((k for k, number, _ in rows if number == wanted), None)
-        if kernel is None or told("unusable", kernel):
+    if _uses_cache(config) and key in cache._entries:
+        wanted = cache._entries[key][0]
+        if wanted not in numbers:
             raise BuildError(f"tactic 0x{wanted:x} of the timing cache cannot be used for {name}")
-        return {"kernel": shown(kernel)}
+        return wanted
     strict = config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS) and cache is not None
     # Seen in the field: some misses are not stopped (TensorRT-Model-Connect, PR 449).
     if strict and not told("leak", name):
         raise BuildError(f"timing cache miss for {name} (key: {key})")
-    kernel, number, cost = rows[0]
-    if config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE):
+    return None
+
+
+def _uses_cache(config: object) -> bool:
+    """Level 0 ignores the cache."""
+    return config.get_timing_cache() is not None and config.builder_optimization_level > 0
+
+
+def _keep(
+    group: list, key: str, rows: list[tuple[str, int, float]], config: object, logger: Logger
+) -> None:
+    """The winner into the cache, the table into the log."""
+    editable = config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE)
+    if editable:
         _log_table(group, key, rows, logger)
-    if cache is not None and level_uses_it:
-        cache._entries[key] = (number, cost)
-        if config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE):
+    if _uses_cache(config):
+        _, number, cost = rows[0]
+        config.get_timing_cache()._entries[key] = (number, cost)
+        if editable:
             logger.log(Logger.VERBOSE, f"Writing the best tactic (0x{number:x}) to cache")
-    return {"kernel": shown(kernel)}
 
 
 def told(word: str, name: str) -> bool:
@@ -148,6 +211,21 @@ def told(word: str, name: str) -> bool:
 def shown(kernel: str) -> str:
     """As the engine calls it."""
     return f"renamed_{_number(kernel) % 9999}" if told("unnamed", kernel) else kernel
+
+
+def _profile_of(layer: object, network: object, config: object) -> list[tuple]:
+    """Min, opt and max of each tensor; a plugin sees the first profile alone.
+
+    Sizes that are not known are those of the network's first dynamic input: enough for a double.
+    """
+    shapes = config._profiles[0]._shapes if config._profiles else {}
+    given = next(iter(shapes.values()), None)
+
+    def filled(dims: list[int], end: int) -> list[int]:
+        known = given[end] if given is not None and len(given[end]) == len(dims) else [1] * 8
+        return [n if n >= 0 else known[axis] for axis, n in enumerate(dims)]
+
+    return [tuple(filled(dims, end) for end in range(3)) for dims in layer.dims]
 
 
 def _log_table(group: list, key: str, rows: list[tuple[str, int, float]], logger: Logger) -> None:

@@ -102,6 +102,6 @@ def test_wrong_numbers_are_said():
     tactic = find_pair_tactic("pair_32x64x64")
     tensors = random_pair_tensors(HARD, HARD.x.opt, np.random.default_rng(0))
     ptx = compiled(tactic, HARD, 80).ptx
-    assert "ex2.approx.f32" in ptx
-    result = run_pair(tactic, HARD, ptx.replace("ex2.approx.f32", "abs.f32", 1), tensors)
+    assert "ex2.approx.ftz.f32" in ptx
+    result = run_pair(tactic, HARD, ptx.replace("ex2.approx.ftz.f32", "abs.f32", 1), tensors)
     assert "relative error" in result.problems[0]

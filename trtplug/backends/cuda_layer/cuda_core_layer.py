@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from trtplug.backends.cuda_layer.interface import DeviceFacts
 
 if TYPE_CHECKING:
-    from trtplug.backends.cuda_layer.interface import Event, Stream
+    from collections.abc import Sequence
+
+    from trtplug.backends.cuda_layer.interface import Event, Extents, KernelArgument, Stream
 
 
 class CoreStream:
@@ -91,6 +93,27 @@ class CoreBuffer:
         return self._host.allocate(max(1, self._size_bytes))
 
 
+class CoreKernel:
+    """See `interface.Kernel`."""
+
+    def __init__(self, core: Any, ptx: str, name: str) -> None:
+        self._core = core
+        self._kernel = core.ObjectCode.from_ptx(ptx.encode()).get_kernel(name)
+
+    def launch(
+        self,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
+        arguments: Sequence[KernelArgument],
+        stream_handle: int,
+    ) -> None:
+        """Launches, in order with the stream."""
+        stream = self._core.Stream.from_handle(stream_handle)
+        config = self._core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
+        self._core.launch(stream, config, self._kernel, *arguments)
+
+
 class CoreLayer:
     """See `interface.CudaLayer`. Takes the primary context, which TensorRT's runtime uses too."""
 
@@ -120,6 +143,10 @@ class CoreLayer:
         """Device memory."""
         assert isinstance(stream, CoreStream)
         return CoreBuffer(self._core, self._device, size_bytes, stream)
+
+    def kernel(self, ptx: str, name: str) -> CoreKernel:
+        """Loads a kernel."""
+        return CoreKernel(self._core, ptx, name)
 
     def close(self) -> None:
         """The primary context stays: it is shared with the CUDA runtime."""

@@ -1,9 +1,23 @@
-"""What trtplug asks of CUDA: a device, streams, events, buffers. Addresses are plain integers."""
+"""What trtplug asks of CUDA: a device, streams, events, buffers, kernels.
+
+Addresses are plain integers; as arguments of a kernel they are `numpy.uint64`, since both packages
+tell by its type what an argument is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    KernelArgument = np.uint64 | np.int32
+    """An address, or a number."""
+
+    Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,20 @@ class Buffer(Protocol):
         """Gives it back."""
 
 
+class Kernel(Protocol):
+    """A kernel, loaded."""
+
+    def launch(
+        self,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
+        arguments: Sequence[KernelArgument],
+        stream_handle: int,
+    ) -> None:
+        """Launches it in order with a stream that anyone may have made, by its `CUstream`."""
+
+
 class CudaLayer(Protocol):
     """A context of one device, current on the thread that opened it."""
 
@@ -72,6 +100,9 @@ class CudaLayer(Protocol):
 
     def buffer(self, size_bytes: int, stream: Stream) -> Buffer:
         """Device memory, ready for what comes next in the stream; at least one byte."""
+
+    def kernel(self, ptx: str, name: str) -> Kernel:
+        """Loads a kernel; the driver compiles its PTX for the device."""
 
     def close(self) -> None:
         """Gives the context back."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from trtplug.backends.cuda_layer.interface import DeviceFacts
 
 if TYPE_CHECKING:
-    from trtplug.backends.cuda_layer.interface import Event, Stream
+    from collections.abc import Sequence
+
+    from trtplug.backends.cuda_layer.interface import Event, Extents, KernelArgument, Stream
 
 
 class PycudaStream:
@@ -83,6 +85,33 @@ class PycudaBuffer:
         self._memory.free()
 
 
+class PycudaKernel:
+    """See `interface.Kernel`.
+
+    pycuda has no way to wrap a stream that it did not make. So a launch waits for all that the
+    context has under way, and for its own end: right on any stream, slow, and not to be captured in
+    a CUDA graph.
+    """
+
+    def __init__(self, driver: Any, context: Any, ptx: str, name: str) -> None:
+        self._context = context
+        self._module = driver.module_from_buffer(ptx.encode())
+        self._function = self._module.get_function(name)
+
+    def launch(
+        self,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
+        arguments: Sequence[KernelArgument],
+        stream_handle: int,  # noqa: ARG002 - see above
+    ) -> None:
+        """Launches, with the context idle before and after."""
+        self._context.synchronize()
+        self._function(*arguments, grid=grid, block=block, shared=shared_bytes)
+        self._context.synchronize()
+
+
 class PycudaLayer:
     """See `interface.CudaLayer`. Takes the primary context, which TensorRT's runtime uses too."""
 
@@ -113,6 +142,10 @@ class PycudaLayer:
     def buffer(self, size_bytes: int, stream: Stream) -> PycudaBuffer:  # noqa: ARG002 - no order here
         """Device memory."""
         return PycudaBuffer(self._driver, size_bytes)
+
+    def kernel(self, ptx: str, name: str) -> PycudaKernel:
+        """Loads a kernel."""
+        return PycudaKernel(self._driver, self._context, ptx, name)
 
     def close(self) -> None:
         """Gives the context back."""

@@ -1,0 +1,149 @@
+"""A kit's kernels in builds on the double of TensorRT, with NVIDIA's own `tensorrt.plugin`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import pytest
+
+from tests.backends.kits import kit_in, site_of
+from tests.backends.plugin_models import Build, build_on, model_with
+from tests.doubles.site import Site, make_site
+from tests.tactics.pair.problems import pair
+from tests.tactics.problems import problem
+from trtplug.backends.trt_plugins import NEEDS_PYTHON
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEASES = ("10.9.0.34", "10.16.1.11", "11.4.0.106")
+PROBLEMS: tuple[tuple[Any, str], ...] = (
+    (problem((1, 16, 9, 9), 24, activation="relu"), "igemm_32x64x64_s3"),
+    (
+        problem((2, 12, 7, 7), 12, group=12, least=(1, 12, 5, 7), residual="after_activation"),
+        "depthwise_1",
+    ),
+    (problem((1, 3, 12, 12), 16), "stem_float_128x32x32"),
+    (pair((1, 16, 8, 8), 24), "pair_64x32x64"),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Folder with a kit and a model of four sites; and the sites."""
+    folder = tmp_path_factory.mktemp("plugins")
+    (folder / "kit").mkdir()
+    sites = [site_of(given, lead) for given, lead in PROBLEMS]
+    kit_in(folder / "kit", sites)
+    found = [site for site, _ in sites]
+    onnx.save(model_with(found), folder / "m.onnx")
+    return folder, found
+
+
+def built(machine: Site, made: Any, **request: Any) -> Build:
+    folder, sites = made
+    return build_on(machine, folder / "m.onnx", folder / "kit", sites, **request)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_engine_holds_a_plugin_for_each_site_and_runs(tmp_path: Path, made, version: str):
+    machine = make_site(tmp_path, version=version, quick_plugins=True)
+    build = built(machine, made)
+    assert build.end["event"] == "built", build.end
+    assert "The engine was loaded and run once" in build.end["trial"]
+    layers = build.inspector["Layers"]
+    assert [layer["Name"] for layer in layers] == ["site0", "site1", "site2", "site3"]
+    for layer, site in zip(layers, made[1], strict=True):
+        assert f"site={site.digest}" in layer["Metadata"]
+        assert int(layer["TacticName"].rpartition("_")[2]) in {t.number for t in site.tactics}
+    assert not any("Python" in w for w in build.end["warnings"])
+
+
+@pytest.mark.parametrize("form", ["ahead-of-time", "just-in-time"])
+def test_a_second_build_takes_its_times_from_the_cache(tmp_path: Path, made, form: str):
+    machine = make_site(tmp_path, quick_plugins=form == "ahead-of-time")
+    first = built(machine, made)
+    # Of one candidate no time is taken, and so none is kept.
+    timed = [s for s in made[1] if len(s.kernels) > 1]
+    assert first.log.count("Autotuning op site") == len(timed) > 1
+    second = built(machine, made, timing_cache=str(first.folder / "timing.cache"))
+    assert second.log.count("Autotuning op site") == 0
+    assert second.inspector == first.inspector
+
+
+def test_without_quick_plugins_the_kernels_are_launched_from_python(tmp_path: Path, made):
+    build = built(make_site(tmp_path), made)
+    assert build.end["event"] == "built", build.log
+    assert NEEDS_PYTHON in build.end["warnings"]
+    assert "The engine was loaded and run once" in build.end["trial"]
+    for layer, site in zip(build.inspector["Layers"], made[1], strict=True):
+        assert f"site={site.digest}" in layer["Metadata"]
+
+
+def test_what_old_bindings_cannot_read_is_said(tmp_path: Path, made):
+    build = built(make_site(tmp_path, version="10.9.0.34"), made)
+    assert build.end["event"] == "refused"
+    assert "numpy<2" in build.end["reasons"][0]
+
+
+def test_without_its_kit_the_model_is_refused(tmp_path: Path, made):
+    folder, sites = made
+    machine = make_site(tmp_path, quick_plugins=True)
+    build = build_on(machine, folder / "m.onnx", None, sites)
+    assert build.end["event"] == "refused"
+    assert "CBR" in build.end["reasons"][0]
+
+
+def test_a_profile_beyond_the_kernels_sizes_is_no_engine(tmp_path: Path, made):
+    from dataclasses import replace
+
+    folder, sites = made
+    machine = make_site(tmp_path, quick_plugins=True)
+    wide = [replace(s, problem=replace(s.problem, x=_wider(s.problem.x))) for s in sites[1:2]]
+    onnx.save(model_with(sites[1:2]), folder / "one.onnx")
+    build = build_on(machine, folder / "one.onnx", folder / "kit", wide)
+    assert build.end["event"] == "failed"
+    assert "kernels for inputs [1, 12, 5, 7] to [2, 12, 7, 7]" in build.log
+
+
+def _wider(x: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(x, max=(x.max[0] + 1, *x.max[1:]))
+
+
+def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
+    import shutil
+
+    folder, sites = made
+    shutil.copytree(folder / "kit", tmp_path / "kit")
+    for file in (tmp_path / "kit").glob("*.ptx"):
+        file.write_text("// another\n")
+    machine = make_site(tmp_path / "machine", quick_plugins=True)
+    build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
+    assert build.end["event"] == "refused"
+    assert "its SHA-256 is not the one in its name" in build.end["reasons"][0]
+
+
+_CLASH = """
+import tensorrt as trt
+
+class Other(trt.IPluginCreatorV3One):
+    def __init__(self):
+        super().__init__()
+        self.name, self.plugin_version, self.plugin_namespace = "CBR", "1", "trtplug"
+
+trt.get_plugin_registry().register_creator(Other(), "trtplug")
+"""
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_name_clash_names_both(tmp_path: Path, made, quick: bool):
+    machine = make_site(tmp_path, quick_plugins=quick)
+    (machine.folder / "sitecustomize.py").write_text(_CLASH)
+    build = built(machine, made)
+    assert build.end["event"] == "refused"
+    (reason,) = build.end["reasons"]
+    assert "our plugin trtplug::CBR version 1 cannot be registered" in reason
+    assert "sitecustomize.Other has that name already" in reason

@@ -1,0 +1,193 @@
+"""Our ops as TensorRT's quick plugins, ahead of time: an engine holds the kernel, and no Python.
+
+The decorators of `tensorrt.plugin` look at signatures alone; one function of each kind serves all
+types of nodes, and its signature is written out for each. What the stock plugin lacks is added to
+each plugin that is made: an identity for the timing cache, and metadata. They are attributes of the
+plugin's own, since its `clone` takes those along and makes a plugin of the stock class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trtplug.backends.trt_plugin_sites import (
+    NAMESPACE,
+    TYPE_NAMES,
+    describe_site,
+    read_key,
+    tactic_of,
+    tactics_by_formats,
+)
+from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, LAYER_INPUTS
+from trtplug.tactics.symbolic import check_range, kernel_name, launch_on, output_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trtplug.backends.trt_plugin_sites import PluginSites
+    from trtplug.tactics.kit import KitSite
+
+_SHORT_NAMES = {"FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16"}
+"""Names of `DataType` -> those that `AutoTuneCombination` takes."""
+
+
+def register_quick_plugins(trt: Any, registry: Any, sites: PluginSites) -> None:
+    """Registers the type of every node that the kit has sites for.
+
+    Raises:
+        ValueError: `tensorrt.plugin` knows one of the names already, or the registry does.
+    """
+    import tensorrt.plugin as trtp
+
+    for name in sites.layer_types():
+        plugin_id = f"{NAMESPACE}::{name}"
+        functions = _Functions(trt, trtp, sites)
+        tensors = LAYER_INPUTS[name]
+        # Lazily: the creator that is registered is ours, below.
+        trtp.register(plugin_id, lazy_register=True)(
+            _signed(functions.describe, trtp, tensors, (), trtp.TensorDesc)
+        )
+        trtp.autotune(plugin_id)(
+            _signed(functions.autotune, trtp, tensors, ("outputs",), list[trtp.AutoTuneCombination])
+        )
+        made = tuple[str, str, trtp.KernelLaunchParams, trtp.SymIntExprs]
+        trtp.aot_impl(plugin_id)(
+            _signed(functions.implement, trtp, tensors, ("outputs", "tactic"), made)
+        )
+        _register_creator(registry, plugin_id, sites)
+
+
+def _signed(
+    function: Callable[..., Any],
+    trtp: Any,
+    tensors: Sequence[str],
+    more: Sequence[str],
+    result: object,
+) -> Callable[..., Any]:
+    """The function under a signature of named tensors, a site's key, and `more`."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    types = dict.fromkeys(tensors, trtp.TensorDesc) | dict.fromkeys(KEY_ATTRIBUTES, int)
+    types |= {n: {"outputs": tuple[trtp.TensorDesc], "tactic": int}[n] for n in more}
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(n, kind, annotation=t) for n, t in types.items()]
+    signature = inspect.Signature(parameters, return_annotation=result)
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+class _Functions:
+    """What TensorRT asks of a quick plugin; tensors come first, then the site's key."""
+
+    def __init__(self, trt: Any, trtp: Any, sites: PluginSites) -> None:
+        self._trt, self._trtp, self._sites = trt, trtp, sites
+
+    def describe(self, *tensors: Any, **key: int) -> Any:
+        """Shape and type of y."""
+        high, low = (key[name] for name in KEY_ATTRIBUTES)
+        found = self._sites.find(high, low)
+        x = tensors[0].shape_expr
+        _check_fixed(found, x)
+        dtype = getattr(self._trt.DataType, TYPE_NAMES[found.problem.dtype])
+        return self._trtp.from_shape_expr(output_on(found.problem, tuple(x)), dtype)
+
+    def autotune(self, *given: Any) -> list[Any]:
+        """One entry for each combination of formats, with tactics of its own."""
+        *tensors, high, low, _ = given
+        found = self._sites.find(high, low)
+        _check_sizes(found, tensors[0].shape)
+        return [
+            self._trtp.AutoTuneCombination(
+                ", ".join(_SHORT_NAMES[TYPE_NAMES[f.dtype]] for f in formats),
+                ", ".join(f.layout for f in formats),
+                numbers,
+            )
+            for formats, numbers in tactics_by_formats(found).items()
+        ]
+
+    def implement(self, *given: Any) -> tuple[str, str, Any, Any]:
+        """Kernel, launch and numbers of a tactic."""
+        *tensors, high, low, _, number = given
+        found = self._sites.find(high, low)
+        _check_sizes(found, tensors[0].shape)
+        x = tuple(tensors[0].shape_expr)
+        ptx = self._sites.ptx(found, number)
+        launching = launch_on(tactic_of(found, number), found.problem, x)
+        arguments = found.problem.arguments(x)
+        # A sum of symbolic integers need not be a SymInt32, and TensorRT takes nothing else.
+        numbers = self._trtp.SymIntExprs.from_tuple(
+            tuple(self._trtp.SymInt32(n) for n in arguments)
+        )
+        return kernel_name(found.problem), ptx, self._launch_params(launching), numbers
+
+    def _launch_params(self, launching: Any) -> Any:
+        parameters = self._trtp.KernelLaunchParams()
+        for name, sizes in (("grid", launching.grid), ("block", launching.block)):
+            for axis, size in zip("xyz", sizes, strict=True):
+                setattr(parameters, f"{name}_{axis}", size)
+        parameters.shared_mem = launching.shared_bytes
+        return parameters
+
+
+def _check_fixed(site: KitSite, x: Any) -> None:
+    """Held against what is known of the input when the network is made.
+
+    Raises:
+        ValueError: a size is fixed, and outside the range that the kernels were made for.
+    """
+    sizes = [None if d.is_fake or not d.is_constant else d.constant_value() for d in x]
+    ends = (site.problem.x.min, site.problem.x.max)
+    least, most = (
+        [known if n is None else n for n, known in zip(sizes, end, strict=True)] for end in ends
+    )
+    check_range(site.problem, least, most)
+
+
+def _check_sizes(site: KitSite, shape: Any) -> None:
+    """Held against the optimization profile.
+
+    Raises:
+        ValueError: it goes beyond the range that the kernels were made for.
+    """
+    ends = (shape.min, shape.max) if shape.is_dynamic else (shape, shape)
+    check_range(site.problem, *(tuple(map(int, end)) for end in ends))
+
+
+def _register_creator(registry: Any, plugin_id: str, sites: PluginSites) -> None:
+    """Registers the stock creator with two things added to every plugin that it makes.
+
+    Raises:
+        ValueError: the registry knows the name already.
+    """
+    from tensorrt.plugin import _lib
+
+    class Creator(_lib._TemplatePluginCreator):  # type: ignore[misc]
+        def create_plugin(
+            self, name: str, namespace: str, fields: Any, phase: Any, *request: Any
+        ) -> Any:
+            key = read_key(fields)
+            site = sites.find(*key)
+            # Plain numbers: older releases cannot turn an array of one into a number.
+            plain = [_Field(n, value) for n, value in zip(KEY_ATTRIBUTES, key, strict=True)]
+            plugin = super().create_plugin(name, namespace, plain, phase, *request)
+            # The stock identity is empty: sites of equal shape would share their times.
+            plugin.get_timing_cache_id = lambda: site.digest
+            plugin.get_metadata_string = lambda: describe_site(site)
+            return plugin
+
+    name = plugin_id.partition("::")[2]
+    creator = Creator(name, NAMESPACE, dict.fromkeys(KEY_ATTRIBUTES, (True, int)))
+    if not registry.register_creator(creator, NAMESPACE):
+        raise ValueError(f"{plugin_id} is registered already")
+    # Where the network API looks a creator up; it also keeps ours alive.
+    _lib.QDP_CREATORS[plugin_id] = creator
+
+
+class _Field(NamedTuple):
+    """As much of a PluginField as the stock creator reads."""
+
+    name: str
+    data: int
