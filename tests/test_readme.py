@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -63,7 +65,24 @@ def _option_names() -> Iterator[tuple[str, str]]:
                 yield f"{flag} {value}", row.name
 
 
+def evidence_table() -> str:
+    """The fields of a measurement, from the strings below them."""
+    source = (ROOT / "trtplug/plan/evidence.py").read_text(encoding="utf-8")
+    classes = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef))
+    (body,) = (c.body for c in classes if c.name == "SiteMeasurement")
+    lines = ["| field | type | meaning |", "|---|---|---|"]
+    for field, told in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(told, ast.Expr):
+            kind = {"str": "string", "str | None": "string or null"}.get(
+                ast.unparse(field.annotation), "list of numbers"
+            )
+            words = " ".join(ast.literal_eval(told.value).split())
+            lines.append(f"| `{ast.unparse(field.target)}` | {kind} | {words} |")
+    return "\n".join(lines)
+
+
 TABLES = {
+    "evidence": evidence_table,
     "errors": error_table,
     "releases": release_table,
     "reasons": reason_table,
@@ -113,6 +132,8 @@ def test_every_option_of_enterprise_tensorrt_is_named():
     section = README.partition("## Enterprise TensorRT")[2].partition("\n## ")[0]
     named = set(re.findall(r"--[a-z0-9-]+", section))
     assert {option_flag(name) for name in TrtOptions.__slots__} - named == set()
+    assert {"--plugin", "--plugin-sites", "--plugin-tactics", "--evidence"} <= named
+    assert "--no-plugin-pairs" in named
 
 
 def test_every_variable_is_named():

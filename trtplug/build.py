@@ -22,6 +22,7 @@ from trtplug.errors import (
     TacticUnavailableError,
     TrtplugError,
 )
+from trtplug.offer.for_build import PluginJob
 from trtplug.passes.choose import choose_course, make_caching
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from trtplug.backends.backend import Event, Outcome
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.model.source import Source
+    from trtplug.offer.for_build import Offers
     from trtplug.passes.course import Course, Pass
     from trtplug.produce import Ground
     from trtplug.result import Result
@@ -72,6 +74,8 @@ class Job:
     policy: TacticPolicy
     lock: Lock | None
     """To be replayed."""
+    plugins: PluginJob | None = None
+    """None where the backend takes none."""
 
 
 def build_misses(
@@ -88,16 +92,19 @@ def build_misses(
     command, passed_on = job.backend.child_command(), job.backend.passed_on()
     with Children(command, jobs, job.limits, passed_on) as children:
         courses = _courses(job, targets)
-        source = _start(job, children, courses, on_event)
+        source, offers = _start(job, children, courses, on_event)
         # Where builds wait for one another, no processor is free before the first has ended.
-        ground = _ground(job, source) if len(targets) * job.plan.repeat <= jobs else None
+        ground = None
+        if len(targets) * job.plan.repeat <= jobs:
+            ground = _ground(job, source, offers)
         ended: dict[str, list[Outcome]] = defaultdict(list)
         for outcome in children.outcomes(on_event):
-            ground = ground or _ground(job, source)
+            ground = ground or _ground(job, source, offers)
             course = courses[outcome.target]
             passes = course.following(ground, outcome) if outcome.status == "built" else None
             if passes is not None:
-                children.submit(_requests(job, passes, _mended_of(job, source), on_event))
+                mended = _mended_of(job, source)
+                children.submit(_requests(job, passes, mended, offers, on_event))
                 continue
             ended[outcome.target].append(outcome)
             if len(ended[outcome.target]) == course.expects:
@@ -128,29 +135,44 @@ def _start(
     children: Children,
     courses: dict[str, Course],
     on_event: Callable[[str, Event], None],
-) -> Source:
+) -> tuple[Source, Offers]:
     """Has the builds run while the model is checked here; what the checks say comes first.
 
     A builder that was given a bad model is ended, whatever it did with it.
     """
 
-    def submit(mended: Path | None) -> None:
+    def submit(mended: Path | None, offers: Offers) -> None:
         for course in courses.values():
-            children.submit(_requests(job, course.opening(), mended, on_event))
+            children.submit(_requests(job, course.opening(), mended, offers, on_event))
 
     if job.ahead:
-        submit(None)
+        submit(None, {})
     else:
         children.warm(len(courses) * job.plan.repeat)
     source = _read(job)
     for course in courses.values():
         course.read(source)
     mended = _mended_of(job, source)
+    offers = _offers(job, source, [c.target for c in courses.values()], on_event)
     if job.ahead and mended is not None:
         children.withdraw()
     if mended is not None or not job.ahead:
-        submit(mended)
-    return source
+        submit(mended, offers)
+    return source, offers
+
+
+def _offers(
+    job: Job,
+    source: Source,
+    targets: list[PlannedTarget],
+    on_event: Callable[[str, Event], None],
+) -> Offers:
+    """What each builder is offered beside the model; choices alone where no plugin is among it."""
+    if job.plugins is None:
+        return {}
+    if not job.plugins.may_choose:
+        return job.plugins.choices(source, targets)
+    return job.plugins.offers(source, targets, job.folder, job.folder / _WORK, on_event)
 
 
 def _mended_of(job: Job, source: Source) -> Path | None:
@@ -159,14 +181,18 @@ def _mended_of(job: Job, source: Source) -> Path | None:
 
 
 def _requests(
-    job: Job, passes: tuple[Pass, ...], mended: Path | None, on_event: Callable[[str, Event], None]
+    job: Job,
+    passes: tuple[Pass, ...],
+    mended: Path | None,
+    offers: Offers,
+    on_event: Callable[[str, Event], None],
 ) -> Iterator[BuildRequest]:
     """What the builder is asked; says so first where a build has several passes."""
     for number, each in enumerate(passes):
         if each.name and number == 0:
             told = {"name": each.name, "number": each.number, "of": each.of}
             on_event(each.target.target, {"event": "pass", **told})
-        yield _request(job, each, mended)
+        yield _request(job, each, mended, offers)
 
 
 def _mended(job: Job) -> Path:
@@ -185,13 +211,16 @@ def _read(job: Job) -> Source:
     return source
 
 
-def _request(job: Job, each: Pass, mended: Path | None) -> BuildRequest:
+def _request(job: Job, each: Pass, mended: Path | None, offers: Offers) -> BuildRequest:
+    offer = offers.get(each.target.target)
+    data = (offer.model if offer is not None else None) or mended
     return BuildRequest(
         target=each.target.target,
         sm=parse_target(each.target.target).sm.number,
         # A link is not followed: external data lies beside the name that was given.
         model=str(job.model.parent.resolve() / job.model.name),
-        data=str(mended) if mended is not None else None,
+        data=str(data) if data is not None else None,
+        plugin_kit=str(offer.kit) if offer is not None and offer.kit is not None else None,
         ranges=_input_ranges(job.ranges),
         more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
@@ -208,7 +237,7 @@ def _input_ranges(ranges: tuple[ShapeRange, ...]) -> tuple[InputRange, ...]:
     return tuple(InputRange(name=r.name, min=r.min, opt=r.opt, max=r.max) for r in ranges)
 
 
-def _ground(job: Job, source: Source) -> Ground:
+def _ground(job: Job, source: Source, offers: Offers) -> Ground:
     from trtplug.model.validate import model_warnings
     from trtplug.produce import Ground
     from trtplug.report.model_facts import gather_facts
@@ -230,6 +259,7 @@ def _ground(job: Job, source: Source) -> Ground:
         folder=job.folder,
         reproducible=job.backend.capabilities().reproducible,
         place=job.backend.place(),
+        offers=offers,
     )
 
 

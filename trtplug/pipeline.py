@@ -18,8 +18,9 @@ from trtplug.backends.worker import Limits
 from trtplug.build import Job, build_misses
 from trtplug.engine.lock import Lock
 from trtplug.engine.tactic_policy import TacticPolicy
-from trtplug.errors import TrtplugError
+from trtplug.errors import OptionUnsupportedError, TrtplugError
 from trtplug.model.digest import digest_model
+from trtplug.offer.for_build import PluginJob
 from trtplug.passes.policy import (
     TIMING_CACHES,
     check_lock,
@@ -27,8 +28,10 @@ from trtplug.passes.policy import (
     open_lock,
     wishes_of,
 )
+from trtplug.plan.evidence import read_evidence
 from trtplug.plan.make import Builder, Wish, make_plan, resolve_targets
 from trtplug.plan.plan import Plan, PlannedTarget
+from trtplug.plugin_wish import PluginWish
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile, bundled_folders, load_profiles
 from trtplug.store import Store
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from trtplug.engine.manifest import Manifest
+    from trtplug.model.source import Source
     from trtplug.result import Built, Result
     from trtplug.settings import Settings
 
@@ -67,6 +71,7 @@ class BuildCommand:
     """Build even where the store has the engine."""
     policy: TacticPolicy = field(default_factory=TacticPolicy)
     """Where tactics come from."""
+    plugin: PluginWish = field(default_factory=PluginWish)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,8 @@ class Planned:
     """Whether builders may have the file while it is still being checked here."""
     lock: Lock | None
     """To be replayed."""
+    plugins: PluginJob | None
+    """None where the backend takes none."""
 
 
 class Listener(Protocol):
@@ -113,17 +120,19 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
     if lock is not None:
         check_lock(lock, str(command.policy.locked), backend)
     store = Store(root=settings.store)
+    plugins = _plugin_job(command, backend, profiles, store)
     wish = Wish(
         model_file=command.model.name,
         model_sha256=digest.sha256,
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
-        flags=_flags(command, lock),
+        flags={**_flags(command, lock), **(plugins.as_flags() if plugins else {})},
         timing_cache=command.policy.cache,
         repeat=command.repeat,
         # What a lock is to reproduce is built, and compared.
         fresh=command.force or lock is not None,
+        kernels=plugins.kernels_digest() if plugins else "",
         out=str(command.out),
     )
     plan = make_plan(wish, _builder(backend), profiles, store, local_sm)
@@ -133,9 +142,14 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         profiles=profiles,
         store=store,
         plan=plan,
-        # What goes in is compared with a lock before anything is built.
-        ahead=digest.self_contained and command.precision.target == "keep" and lock is None,
+        ahead=digest.self_contained
+        and command.precision.target == "keep"
+        # What a builder with plugins reads is made first; what goes in is compared with a lock.
+        and not (plugins and plugins.may_choose)
+        and lock is None
+        and not command.policy.wished,
         lock=lock,
+        plugins=plugins,
     )
 
 
@@ -146,6 +160,48 @@ def _as_recorded(command: BuildCommand, lock: Lock | None) -> BuildCommand:
     backend = lock.backend if command.backend == "auto" else command.backend
     targets = command.targets or (lock.target.rpartition(":")[2],)
     return replace(command, backend=backend, targets=targets)
+
+
+def _plugin_job(
+    command: BuildCommand, backend: Backend, profiles: tuple[GpuProfile, ...], store: Store
+) -> PluginJob | None:
+    """What plugins are chosen with; None where the backend takes none."""
+    wish = command.plugin
+    if not backend.capabilities().plugins:
+        if wish.mode == "always":
+            raise OptionUnsupportedError(
+                option="--plugin always",
+                backend=backend.name,
+                version=backend.version() or "",
+                advice="only enterprise TensorRT takes plugins: --backend trt, on a machine with "
+                "that GPU; --plugin auto builds here without any",
+            )
+        return None
+    return PluginJob(
+        wish=wish,
+        evidence=read_evidence(wish.evidence),
+        profiles=profiles,
+        options=command.options,
+        store=store,
+        jobs=command.jobs,
+    )
+
+
+def with_choices(planned: Planned, source: Source) -> Plan:
+    """The plan with a choice for each site; nothing is compiled or built for it.
+
+    Raises:
+        UsageError: a glob of the plugin's options that matches nothing.
+    """
+    plan = planned.plan
+    if planned.plugins is None:
+        return plan
+    offers = planned.plugins.choices(source, (t for t in plan.targets if t.supported))
+    targets = tuple(
+        replace(t, sites=offers[t.target].choices.sites) if t.target in offers else t
+        for t in plan.targets
+    )
+    return replace(plan, targets=targets)
 
 
 def _flags(command: BuildCommand, lock: Lock | None) -> dict[str, str]:
@@ -249,6 +305,7 @@ def _job(planned: Planned, folder: Path) -> Job:
         timing_caches=planned.store.root / TIMING_CACHES,
         policy=command.policy,
         lock=planned.lock,
+        plugins=planned.plugins,
     )
 
 

@@ -30,9 +30,11 @@ from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.errors import BuildFailedError
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
+from trtplug.offer.for_build import KERNEL_LOG
 from trtplug.plan.plan import Plan
 from trtplug.profile import GpuProfile, find_profile
 from trtplug.report.candidates import report_timing_cache
+from trtplug.report.choices import refuse_dropped
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
@@ -44,6 +46,9 @@ from trtplug.target import parse_target
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
     from trtplug.engine.cache_files import CacheEntry
+
+    # It loads the tactics, which most builds have no use for.
+    from trtplug.offer.offer import PluginOffer  # noqa: TC004
     from trtplug.plan.plan import PlannedTarget
 
 
@@ -85,6 +90,8 @@ class Ground:
     """Whether the builder gives the same bytes again."""
     place: str = ""
     """What engines depend on beside their SM, such as GPU and driver."""
+    offers: Mapping[str, PluginOffer] = field(default_factory=dict)
+    """Target -> which sites were to get the plugin; empty where the backend takes none."""
 
 
 def produce_target(
@@ -116,6 +123,7 @@ def produce_target(
     tactics = replace(tactics, tables=_tables(tactics, read_tables(place / "build.log"), cached))
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
     _check_precision(ground.plan.precision, report)
+    refuse_dropped(report, ground.offers.get(planned.target))
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
@@ -153,7 +161,7 @@ def engine_name(model_file: str, target: str) -> str:
     return f"{stem}.{parse_target(target).file_part}.engine"
 
 
-FURTHER_FILES = ("inspector.json", *CACHE_FILES)
+FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
 """Files of a target that only some builders leave."""
 
 _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
@@ -269,6 +277,7 @@ def _inputs(
         tables=tactics.tables,
         selected_by=_selected_by(tactics),
         cache=report_timing_cache(tactics.cache),
+        offer=ground.offers.get(planned.target),
     )
 
 
@@ -343,7 +352,7 @@ def _lock(
             if cached
             else None
         ),
-        sites=lock_sites(report, {}),
+        sites=lock_sites(report),
     )
 
 

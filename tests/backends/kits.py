@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,11 @@ from trtplug.target import Sm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from trtplug.tactics.kit import Kit
 
 SM = 90
+SCRIPTS = Path(__file__).with_name("scripts")
 
 
 def site_of(problem: Any, lead: str, most: int = 2) -> tuple[KitSite, dict[str, str]]:
@@ -58,19 +59,18 @@ def kit_in(folder: Path, sites: Sequence[tuple[KitSite, Mapping[str, str]]]) -> 
     return kit
 
 
-def told_to_tensorrt(release: str, folder: Path, requests: Sequence[dict[str, Any]]) -> list[Any]:
-    """What the real `tensorrt.plugin` makes of our plugins, see the script."""
-    script = str(folder_of_scripts() / "real_quick_plugins.py")
+def told_to_tensorrt(
+    release: str,
+    folder: Path,
+    requests: Sequence[dict[str, Any]],
+    name: str = "real_quick_plugins.py",
+) -> list[Any]:
+    """What the real bindings of a release make of our plugins, see the script."""
+    script = str(SCRIPTS / name)
     bindings = installed(VERSIONS[release])
     text = run_with_bindings(bindings, [script, str(bindings), str(folder), json.dumps(requests)])
     said: list[Any] = json.loads(text[text.index("[{") :])
     return said
-
-
-def folder_of_scripts() -> Path:
-    from pathlib import Path
-
-    return Path(__file__).with_name("scripts")
 
 
 def request(site: KitSite, at: Sequence[Sequence[int]] = ()) -> dict[str, Any]:

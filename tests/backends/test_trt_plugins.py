@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -13,9 +16,13 @@ from tests.doubles.site import Site, make_site
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.backends.trt_plugins import NEEDS_PYTHON
+from trtplug.tactics.kit import ptx_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trtplug.tactics.kit import KitSite
+
 
 RELEASES = ("10.9.0.34", "10.16.1.11", "11.4.0.106")
 PROBLEMS: tuple[tuple[Any, str], ...] = (
@@ -72,6 +79,41 @@ def test_a_second_build_takes_its_times_from_the_cache(tmp_path: Path, made, for
     assert second.inspector == first.inspector
 
 
+def cache_keys(build: Build) -> list[str]:
+    """Of the double's timing cache: JSON behind twelve bytes."""
+    entries = json.loads((build.folder / "timing.cache").read_bytes()[12:])["entries"]
+    return list(entries)
+
+
+@pytest.mark.parametrize("form", ["ahead-of-time", "just-in-time"])
+def test_sites_share_times_only_where_all_is_the_same(tmp_path: Path, form: str):
+    """Equal shapes with other attributes, or an edited kernel, are timed on their own."""
+    machine = make_site(tmp_path, quick_plugins=form == "ahead-of-time")
+    plain = site_of(problem((1, 16, 9, 9), 24), "igemm_32x64x64_s3")
+    relu = site_of(problem((1, 16, 9, 9), 24, activation="relu"), "igemm_32x64x64_s3")
+    edited = edit(*plain)
+    keys = []
+    for n, sites in enumerate(([plain], [plain, plain], [plain, relu], [plain, edited])):
+        kit = tmp_path / f"kit{n}"
+        kit.mkdir()
+        kit_in(kit, sites)
+        model = tmp_path / f"m{n}.onnx"
+        onnx.save(model_with([site for site, _ in sites]), model)
+        build = build_on(machine, model, kit, [site for site, _ in sites])
+        assert build.end["event"] == "built", build.log
+        keys.append(cache_keys(build))
+    assert [len(k) for k in keys] == [1, 1, 2, 2]
+    assert all(keys[0][0] in k for k in keys)
+    assert len({key for some in keys for key in some}) == 3
+
+
+def edit(site: KitSite, ptx: dict[str, str]) -> tuple[KitSite, dict[str, str]]:
+    """The same site with a comment more in each kernel."""
+    texts = {digest: f"{text}// edited\n" for digest, text in ptx.items()}
+    kernels = tuple(replace(k, ptx_sha256=ptx_digest(texts[k.ptx_sha256])) for k in site.kernels)
+    return replace(site, kernels=kernels), {ptx_digest(t): t for t in texts.values()}
+
+
 def test_without_quick_plugins_the_kernels_are_launched_from_python(tmp_path: Path, made):
     build = built(make_site(tmp_path), made)
     assert build.end["event"] == "built", build.log
@@ -96,8 +138,6 @@ def test_without_its_kit_the_model_is_refused(tmp_path: Path, made):
 
 
 def test_a_profile_beyond_the_kernels_sizes_is_no_engine(tmp_path: Path, made):
-    from dataclasses import replace
-
     folder, sites = made
     machine = make_site(tmp_path, quick_plugins=True)
     wide = [replace(s, problem=replace(s.problem, x=_wider(s.problem.x))) for s in sites[1:2]]
@@ -108,14 +148,10 @@ def test_a_profile_beyond_the_kernels_sizes_is_no_engine(tmp_path: Path, made):
 
 
 def _wider(x: Any) -> Any:
-    from dataclasses import replace
-
     return replace(x, max=(x.max[0] + 1, *x.max[1:]))
 
 
 def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
-    import shutil
-
     folder, sites = made
     shutil.copytree(folder / "kit", tmp_path / "kit")
     for file in (tmp_path / "kit").glob("*.ptx"):

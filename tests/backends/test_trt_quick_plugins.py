@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.tactics.kernels import assert_clean
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.tactics.formats import formats_of
+from trtplug.tactics.kit import ptx_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,7 @@ CASES: dict[str, tuple[Any, str, tuple[tuple[int, ...], ...]]] = {
         "igemm_32x64x64_s3",
         (),
     ),
+    "bfloat16": (problem((1, 16, 7, 7), 24, dtype="bfloat16"), "igemm_32x64x64_s3", ()),
     "dynamic": (
         problem((3, 16, 12, 10), 16, strides=(2, 2), least=(1, 16, 5, 4), **RELU),
         "igemm_32x64x64_s3",
@@ -145,10 +148,6 @@ def test_sites_of_equal_shape_and_edited_kernels_have_identities_of_their_own(tm
 
 def site_with(site: KitSite, texts: dict[str, str]) -> tuple[KitSite, dict[str, str]]:
     """The same site with other texts of its kernels, by the digests of the old ones."""
-    from dataclasses import replace
-
-    from trtplug.tactics.kit import ptx_digest
-
     kernels = tuple(replace(k, ptx_sha256=ptx_digest(texts[k.ptx_sha256])) for k in site.kernels)
     return replace(site, kernels=kernels), {ptx_digest(t): t for t in texts.values()}
 

@@ -26,6 +26,7 @@ RECEIVERS = {
     "logger": "Logger",
     "network": "INetworkDefinition",
     "parser": "OnnxParser",
+    "plugin_layer": "IPluginV3Layer",
     "profile": "IOptimizationProfile",
     "registry": "IPluginRegistry",
     "runtime": "Runtime",
@@ -36,7 +37,13 @@ RECEIVERS = {
 
 SHARED = ("build_log", "network")
 """What TensorRT-RTX runs too, for real."""
-PLUGINS = ("trt_plugins", "trt_quick_plugins", "trt_jit_plugin", "trt_jit_methods")
+PLUGINS = (
+    "trt_plugins",
+    "trt_plugin_network",
+    "trt_quick_plugins",
+    "trt_jit_plugin",
+    "trt_jit_methods",
+)
 ADAPTERS = ("trt_build", "trt_cache", "trt_config", "trt_run", *PLUGINS, *SHARED)
 
 _OURS = {"log", "request", "options", "layer"}

@@ -59,3 +59,21 @@ def test_plugins_are_called_in_the_documented_order(tmp_path: Path, version: str
     proto = model_of([node], inputs={"x": (1, 4, 8, 8)}, outputs={"y": (1, 8, 8, 8)})
     proto.opset_import.append(helper.make_opsetid("trtplug", 1))
     run(site, "plugin_rules.py", str(save(proto, site.work / "p.onnx")))
+
+
+@pytest.mark.parametrize("version", ["10.9.0.34", "10.16.1.11", "11.4.0.106"])
+def test_quick_plugins_are_called_in_the_order_that_the_double_says(tmp_path: Path, version: str):
+    site = make_site(tmp_path, version=version, quick_plugins=True)
+    node = helper.make_node(
+        "Twice",
+        ["x"],
+        ["y"],
+        name="twice0",
+        domain="demo",
+        plugin_namespace="demo",
+        plugin_version="1",
+        aot=1,
+    )
+    proto = model_of([node], inputs={"x": (1, 4, 8, 8)}, outputs={"y": (1, 8, 8, 8)})
+    proto.opset_import.append(helper.make_opsetid("demo", 1))
+    run(site, "quick_rules.py", str(save(proto, site.work / "p.onnx")))

@@ -6,6 +6,7 @@ from trtplug.report.report import (
     SCHEMA,
     Report,
     ReportCandidate,
+    ReportChoice,
     ReportEngine,
     ReportGpu,
     ReportIsland,
@@ -171,7 +172,27 @@ def small_report() -> Report:
     )
     sites = (
         make_site(SCRIPT, (SCRIPT, "a|b"), "native_fused", ("__myl_CorrMulAdd_myl0_2",)),
-        make_site("two\nlines", ("two\nlines", "`x`"), "native_unfused", (HOSTILE[10], "cast")),
+        make_site(
+            "two\nlines",
+            ("two\nlines", "`x`"),
+            "native_unfused",
+            (HOSTILE[10], "cast"),
+            make_choice(reason=HOSTILE[9]),
+        ),
+        make_site(
+            "`x`",
+            ("`x`",),
+            "plugin",
+            ("__myl_CorrMulAdd_myl0_2",),
+            make_choice(
+                choice="plugin",
+                reason=SCRIPT,
+                pair="a|b+`x`",
+                tactics=("igemm_64x64x32_s4", "a|b"),
+                kit_sha256="ee" * 32,
+                reformats_before=("__myl_Move_myl0_1", "not a layer"),
+            ),
+        ),
     )
     misses = (
         ReportNearMiss(conv="]]>", reason="output-also-used", node="a|b", layers=(HOSTILE[10],)),
@@ -191,7 +212,23 @@ def small_report() -> Report:
     )
 
 
-def make_site(conv, nodes, outcome, layers) -> ReportSite:
+def make_choice(**fields) -> ReportChoice:
+    """Native, where nothing else is said."""
+    given = {
+        "choice": "native",
+        "reason": "nothing measured here",
+        "pair": None,
+        "tactics": (),
+        "tactic": None,
+        "kernel_sha256": None,
+        "kit_sha256": None,
+        "reformats_before": (),
+        "reformats_after": (),
+    }
+    return ReportChoice(**given | fields)
+
+
+def make_site(conv, nodes, outcome, layers, choice=None) -> ReportSite:
     why = "" if outcome == "native_fused" else f"{len(layers)} layers hold its nodes"
     return ReportSite(
         conv=conv,
@@ -205,6 +242,7 @@ def make_site(conv, nodes, outcome, layers) -> ReportSite:
         outcome=outcome,
         layers=layers,
         why=why,
+        choice=choice,
     )
 
 

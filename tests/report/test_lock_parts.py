@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.backends.tactic_logs import KEY, OTHER_KEY, table
 from tests.engine.cache_stand_in import identity
-from tests.report.samples import chain_report, small_report
+from tests.report.samples import chain_report, make_choice, small_report
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 
 
@@ -20,11 +20,18 @@ def test_layers_carry_key_and_chosen_tactic():
 
 def test_sites_carry_the_choice_and_the_kernel():
     report = chain_report(2)
-    first = replace(report.sites[0], outcome="plugin")
-    report = replace(report, sites=(first, report.sites[1]))
-    plugin, native = lock_sites(report, {"conv0": ("igemm", "ab")})
+    told = make_choice(choice="plugin", tactic="igemm", kernel_sha256="ab", kit_sha256="cd")
+    kept, dropped = (
+        replace(site, choice=told, outcome=outcome)
+        for site, outcome in zip(report.sites, ("plugin", "unknown"), strict=True)
+    )
+    report = replace(report, sites=(kept, dropped))
+    plugin, native = lock_sites(report)
     assert (plugin.choice, plugin.tactic, plugin.ptx_sha256) == ("plugin", "igemm", "ab")
+    assert plugin.kit_sha256 == "cd"
+    # What the engine does not hold is no choice, whatever was planned.
     assert (native.choice, native.tactic, native.ptx_sha256) == ("native", None, None)
+    assert native.kit_sha256 is None
     assert native.nodes == ("conv1", "relu1")
 
 

@@ -3,25 +3,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.sample_detector import realistic_report
-from tests.report.samples import chain_report, make_site, small_report
+from tests.report.samples import chain_report, make_choice, make_site, small_report
 from trtplug.report.report import ReportCandidateTable
 from trtplug.report.sections import sections
 
 
 def test_each_thing_that_stands_out_is_listed() -> None:
-    added, sites, misses, islands, near, warnings = sections(small_report())
+    added, sites, plugin, misses, islands, near, warnings = sections(small_report())
     assert added.title == "Added by the builder: 1 reformat, 1 cast, 1 copy"
     assert [line.words for line in added.lines] == [
         "#1 reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
         "#3 cast, fp32 NHWC → fp16 NHWC, 6.00 KiB",
         "#5 copy, fp16 Linear, 4.00 KiB",
     ]
-    assert sites.title == "Sites: 1 of 2 fused into one layer"
+    assert sites.title == "Sites: 1 of 3 fused into one layer, 1 by a plugin"
     assert [(line.name, line.words) for line in sites.lines] == [
         (
             r"two\nlines",
             "Conv 3x3 + Relu; split over layers #4, #3; 2 layers hold its nodes",
         )
+    ]
+    assert plugin.title == "Plugin: planned for 1 of 2 sites, 1 kept"
+    assert [(line.name, line.words) for line in plugin.lines] == [
+        (
+            "`x`",
+            "plugin one of igemm_64x64x32_s4, a|b, in pair a|b+`x`; 2 reformats before, 0 after; "
+            "<script>alert(1)</script>",
+        ),
+        ("", "1 native: {{ 7 * 7 }}{% raw %}"),
     ]
     assert [(line.name, line.words) for line in misses.lines] == [
         ("output-also-used", "2"),
@@ -32,6 +41,22 @@ def test_each_thing_that_stands_out_is_listed() -> None:
     assert near.title == "Near ties: 1 (by the builder's own timing of single kernels)"
     assert [line.words for line in near.lines] == ["#2 3.1% to a|b (3.25 and 3.35 µs)"]
     assert [line.words for line in warnings.lines][3] == r"two\nlines"
+
+
+def test_a_plugin_that_the_engine_lacks_stands_out() -> None:
+    choice = make_choice(choice="plugin", tactics=("depthwise_1",), tactic="depthwise_1")
+    lost = make_site("a", ("a",), "unknown", (), choice)
+    plugin = sections(replace(small_report(), sites=(lost,)))[2]
+    assert plugin.title == "Plugin: planned for 1 of 1 site, 0 kept"
+    (line,) = plugin.lines
+    assert line.words.startswith("NOT IN THE ENGINE; plugin depthwise_1; 0 reformats before")
+
+
+def test_without_plugins_nothing_is_said_of_them() -> None:
+    report = small_report()
+    sites = tuple(replace(site, choice=None) for site in report.sites)
+    titles = [s.title for s in sections(replace(report, sites=sites))]
+    assert not any(t.startswith("Plugin") for t in titles)
 
 
 def test_candidates_of_no_layer_say_why() -> None:

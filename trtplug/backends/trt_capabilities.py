@@ -207,9 +207,14 @@ _PLUGINS = (
     _name("PluginFieldType.CHAR"),
     _name("PluginFieldType.INT32"),
     _name("QuickPluginCreationRequest", since="10.9"),
+    _name("TensorRTPhase.BUILD"),
     _name("TensorRTPhase.RUNTIME"),
     _call("get_plugin_registry"),
     _name("IPluginRegistry.all_creators"),
+    _call("INetworkDefinition.add_plugin", "func", "aot"),
+    _call("INetworkDefinition.add_plugin_v3", "inputs", "shape_inputs", "plugin"),
+    _name("IPluginV3Layer.name"),
+    _call("IPluginRegistry.get_creator", "type", "version", "plugin_namespace="),
     _call("IPluginRegistry.register_creator", "creator", "plugin_namespace="),
 )
 

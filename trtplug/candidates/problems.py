@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.model.load import Model, load_model
 from trtplug.model.ranges import resolve_ranges
-from trtplug.model.shapes import infer_shapes
+from trtplug.model.shapes import ShapeTable, infer_shapes
 from trtplug.model.validate import validate
 from trtplug.rewrite.attributes import cbr_attributes
 from trtplug.rewrite.find import find_all
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.model.shapes import ShapeTable
     from trtplug.rewrite.pair import Pair
     from trtplug.rewrite.site import Site
 
@@ -74,18 +73,14 @@ def read_problems(
     model = load_model(path)
     validate(model)
     ranges = resolve_ranges(model, tuple(given))
-    ends = tuple({r.name: getattr(r, end) for r in ranges} for end in ("min", "opt", "max"))
-    # Mostly the three ends are one.
-    distinct = {_key(sizes): sizes for sizes in ends}
-    tables = {key: infer_shapes(model, sizes) for key, sizes in distinct.items()}
-    shapes = tuple(tables[_key(sizes)] for sizes in ends)
+    sizes = size_ranges(model, (ranges,))
     dtype = PRECISIONS[precision]
     found = find_all(model)
     asked: dict[EitherProblem, list[str]] = {}
     unsized = []
     labelled = (
-        *((s.conv, _problem(s, shapes, dtype)) for s in found.sites),
-        *((p.label, _pair_problem(p, shapes, dtype)) for p in (found.pairs if pairs else ())),
+        *((s.conv, site_problem(s, sizes, dtype)) for s in found.sites),
+        *((p.label, pair_problem(p, sizes, dtype)) for p in (found.pairs if pairs else ())),
     )
     for label, problem in labelled:
         if isinstance(problem, Unsized):
@@ -100,13 +95,47 @@ def read_problems(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRanges:
+    """What the sizes of a model's tensors may be, over all optimization profiles."""
+
+    tables: tuple[ShapeTable, ...]
+    """At the ends of each profile: min, opt, max of the first one, and so on."""
+
+    def of(self, tensor: str) -> ShapeRange | None:
+        """The range of one tensor, opt as in the first profile; None where a size is not known."""
+        known = [d for table in self.tables if (d := table.dims(tensor)) is not None]
+        if len(known) < len(self.tables) or len({len(d) for d in known}) != 1:
+            return None
+        # Not by the tensor's name: equal problems are to be equal.
+        return ShapeRange(
+            name="x",
+            min=tuple(map(min, zip(*known, strict=True))),
+            opt=known[_OPT],
+            max=tuple(map(max, zip(*known, strict=True))),
+        )
+
+
+_ENDS = ("min", "opt", "max")
+_OPT = _ENDS.index("opt")
+
+
+def size_ranges(model: Model, profiles: Sequence[tuple[ShapeRange, ...]]) -> SizeRanges:
+    """Sizes at the ends of every profile; each a range for each input."""
+    ends = [{r.name: getattr(r, end) for r in ranges} for ranges in profiles for end in _ENDS]
+    # Mostly the three ends are one.
+    distinct = {_key(sizes): sizes for sizes in ends}
+    tables = {key: infer_shapes(model, sizes) for key, sizes in distinct.items()}
+    return SizeRanges(tables=tuple(tables[_key(sizes)] for sizes in ends))
+
+
 def _key(sizes: dict[str, tuple[int, ...]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple(sorted(sizes.items()))
 
 
-def _problem(site: Site, shapes: Sequence[ShapeTable], dtype: str | None) -> Problem | Unsized:
-    """The problem of a site, or why it has none."""
-    x = _sizes(site.input, shapes)
+def site_problem(site: Site, sizes: SizeRanges, dtype: str | None) -> Problem | Unsized:
+    """The problem of a site, or why it has none; `dtype` None takes the site's own."""
+    x = sizes.of(site.input)
     if x is None:
         return Unsized(site=site.conv, problem=f"the size of {site.input} is not known")
     try:
@@ -120,12 +149,10 @@ def _problem(site: Site, shapes: Sequence[ShapeTable], dtype: str | None) -> Pro
         return Unsized(site=site.conv, problem=str(error))
 
 
-def _pair_problem(
-    pair: Pair, shapes: Sequence[ShapeTable], dtype: str | None
-) -> PairProblem | Unsized:
-    """The problem of a pair, or why it has none."""
+def pair_problem(pair: Pair, sizes: SizeRanges, dtype: str | None) -> PairProblem | Unsized:
+    """The problem of a pair, or why it has none; `dtype` None takes the sites' own."""
     first = pair.depthwise
-    x = _sizes(first.input, shapes)
+    x = sizes.of(first.input)
     if x is None:
         return Unsized(site=pair.label, problem=f"the size of {first.input} is not known")
     try:
@@ -137,13 +164,3 @@ def _pair_problem(
         )
     except ValueError as error:
         return Unsized(site=pair.label, problem=str(error))
-
-
-def _sizes(tensor: str, shapes: Sequence[ShapeTable]) -> ShapeRange | None:
-    """What a tensor's sizes may be; None where they are not known."""
-    known = [d for table in shapes if (d := table.dims(tensor)) is not None]
-    if len(known) < len(shapes):
-        return None
-    least, usual, most = known
-    # Not by the tensor's name: equal problems are to be equal.
-    return ShapeRange(name="x", min=least, opt=usual, max=most)

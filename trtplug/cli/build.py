@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtplug.cli.build_options import read_trt_options, trt_options
+from trtplug.cli.build_options import read_plugin_wish, read_trt_options, trt_options
 from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
 from trtplug.cli.tactic_options import read_policy, tactic_options
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
@@ -124,6 +124,7 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         repeat=options.get("repeat", 1),
         force=force,
         policy=read_policy(options),
+        plugin=read_plugin_wish(options),
     )
 
 
@@ -151,17 +152,18 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
     from trtplug.model.source import read_source
-    from trtplug.pipeline import plan_build
+    from trtplug.pipeline import plan_build, with_choices
     from trtplug.settings import read_settings
 
-    plan = plan_build(command, read_settings()).plan
-    read_source(
+    planned = plan_build(command, read_settings())
+    source = read_source(
         command.model,
-        plan.model_sha256,
+        planned.plan.model_sha256,
         command.shapes,
         command.precision,
         command.more_profiles,
     )
+    plan = with_choices(planned, source)
     click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE
 

@@ -9,6 +9,7 @@ import click
 
 from trtplug.cli.options import parse_bytes, path
 from trtplug.errors import FileUnreadableError, UsageError
+from trtplug.plugin_wish import PLUGIN_MODES, PluginWish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,15 @@ _LISTS = (
     ("--parser-flag", "ONNX parser flag, +NAME or -NAME; repeatable."),
     ("--builder-flag", "Builder flag, such as STRICT_NANS; repeatable."),
 )
+_GLOBS = (
+    ("--plugin-sites", "Sites or pairs that may get the plugin, as a glob; repeatable."),
+    ("--plugin-tactics", "Tactics of the plugin to offer, as a glob; repeatable."),
+)
 _SWITCHES = (
+    (
+        "--plugin-pairs/--no-plugin-pairs",
+        "One kernel for a depthwise + pointwise pair.  [default: on]",
+    ),
     ("--trial-run/--no-trial-run", "Load and run the finished engine once.  [default: on]"),
     ("--wait/--no-wait", "Wait while another build holds the GPU.  [default: on]"),
 )
@@ -67,6 +76,18 @@ def _decorators() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
             type=path,
             multiple=True,
             help=text("Shared library with plugins; repeatable."),
+        ),
+        click.option(
+            "--plugin",
+            type=click.Choice(PLUGIN_MODES),
+            help=text(
+                "Which sites get our plugin: auto (where a measurement says that it wins), always, "
+                "never.  [default: auto]"
+            ),
+        ),
+        *(click.option(n, multiple=True, help=text(h)) for n, h in _GLOBS),
+        click.option(
+            "--evidence", type=path, help=text("Measurements for --plugin auto, as JSON lines.")
         ),
         *(click.option(n, default=None, help=text(h)) for n, h in _SWITCHES),
     ]
@@ -105,6 +126,28 @@ def read_trt_options(options: dict[str, Any]) -> TrtOptions:
     if "plugin_library" in options:
         given["plugin_libraries"] = tuple(_library(Path(p)) for p in options["plugin_library"])
     return TrtOptions(**given)
+
+
+def read_plugin_wish(options: dict[str, Any]) -> PluginWish:
+    """What is asked of the plugin, from options by name.
+
+    Raises:
+        UsageError: a mode that there is not, or globs beside `never`.
+    """
+    mode = options.get("plugin", "auto")
+    if mode not in PLUGIN_MODES:
+        raise UsageError(f"unknown --plugin {mode!r}", f"it is one of {', '.join(PLUGIN_MODES)}")
+    evidence = options.get("evidence")
+    wish = PluginWish(
+        mode=mode,
+        sites=tuple(options.get("plugin_sites", ())),
+        tactics=tuple(options.get("plugin_tactics", ())),
+        pairs=options.get("plugin_pairs", True),
+        evidence=Path(evidence) if evidence is not None else None,
+    )
+    if mode == "never" and (wish.sites or wish.tactics):
+        raise UsageError("--plugin never leaves no site to choose", "leave out one of the two")
+    return wish
 
 
 def signed_name(value: str, option: str) -> str:

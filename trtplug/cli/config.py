@@ -57,6 +57,11 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "timing_cache": (bool,),
     "require_cache": (bool,),
     "locked": _STRING,
+    "plugin": _STRING,
+    "plugin_sites": (list,),
+    "plugin_tactics": (list,),
+    "plugin_pairs": (bool,),
+    "evidence": _STRING,
     "trial_run": (bool,),
     "wait": (bool,),
 }
@@ -122,7 +127,7 @@ def _problem(key: str, value: object) -> str:
 
 
 def _placed(key: str, value: Any, file: Path) -> Any:  # noqa: ANN401 - a TOML value
-    if key in ("model", "out", "locked"):
+    if key in ("model", "out", "locked", "evidence"):
         return file.parent / value
     if key == "plugin_library":
         return tuple(file.parent / v for v in value)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.engine.manifest import Manifest, ManifestTarget
-    from trtplug.plan.plan import Plan
+    from trtplug.plan.plan import Plan, PlannedSite
     from trtplug.report.report import Report
     from trtplug.result import Built
 
@@ -35,7 +35,15 @@ def plan_text(plan: Plan) -> str:
         what = "build" if target.supported else "cannot be built by this backend"
         what = "take from the store" if target.in_store else what
         lines.append(f"{target.target}  {what}  (serves {', '.join(target.gpus) or 'no profile'})")
+        lines += map(_site_line, target.sites or ())
     return "\n".join(lines) + "\n"
+
+
+def _site_line(site: PlannedSite) -> str:
+    from trtplug.report.names import visible
+
+    tactics = f" {', '.join(site.tactics)}" if site.tactics else ""
+    return f"  {site.choice}  {visible(site.site)}{tactics}  ({visible(site.reason)})"
 
 
 def show_bundle(built: Built, out: Path, format: Format) -> None:

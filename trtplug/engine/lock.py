@@ -65,7 +65,9 @@ class LockSite:
     tactic: str | None
     """Of the plugin."""
     ptx_sha256: str | None
-    """Of the plugin's kernel."""
+    """Of the plugin's kernel; None where native, or where the tactic is not known."""
+    kit_sha256: str | None = None
+    """Of all that the builder could choose from: problem, packing, and the PTX of each tactic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,26 @@ class TargetUnsupportedError(TrtplugError):
         return self.who
 
 
+class PluginDroppedError(TrtplugError):
+    """`--plugin always`, and the engine lacks a plugin that the builder was given."""
+
+    code: ClassVar[str] = "plugin-dropped"
+    exit_status: ClassVar[int] = BUILD_FAILED
+    target: str
+    sites: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """Target and sites."""
+        names = ", ".join(map(repr, self.sites))
+        return f"the engine has no plugin layer for {names} ({self.target})"
+
+    @property
+    def hint(self) -> str:
+        """How to go on."""
+        return "build.log says what became of them; --plugin auto warns of it and goes on"
+
+
 class ParseFailedError(TrtplugError):
     """The backend's parser refused the model."""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from trtplug.errors import OutputError, OutputInTheWayError
+from trtplug.errors import ModelInvalidError, OutputError, OutputInTheWayError
 from trtplug.model.external import tensors_of_node
 from trtplug.model.load import model_of
 
@@ -161,7 +161,38 @@ def save_model(parts: ModelParts, path: Path) -> None:
         data_draft.unlink(missing_ok=True)
 
 
-def _write(parts: ModelParts, file: BinaryIO, store: _DataFile) -> None:
+def save_beside(parts: ModelParts, path: Path) -> None:
+    """Writes a model whose external data stay where they are: its reader must know their folder.
+
+    Raises:
+        ModelInvalidError: without its external data it would be larger than protobuf allows.
+        OutputError: the disk is full, the folder is missing or not writable.
+    """
+    try:
+        with path.open("wb") as file:
+            _write(parts, file, _Elsewhere(path))
+    except OSError as error:
+        raise OutputError(path=str(path), problem=error.strerror or str(error)) from error
+
+
+class _Elsewhere:
+    """External data that are not written again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, header: TensorProto, make: Callable[[], Array | bytes]) -> TensorProto:  # noqa: ARG002
+        """There is no room for new ones."""
+        problem = "what the builder is to be given passes 2 GiB, where protobuf ends"
+        advice = "save the model with external data, or name fewer sites with --plugin-sites"
+        raise ModelInvalidError(path=str(self._path), problem=problem, advice=advice)
+
+    def copy(self, tensor: TensorProto) -> TensorProto:
+        """The reference as it is."""
+        return tensor
+
+
+def _write(parts: ModelParts, file: BinaryIO, store: _DataFile | _Elsewhere) -> None:
     graph = parts.graph.SerializeToString()
     nodes = [_node_bytes(node, store) for node in parts.nodes]
     fixed = len(graph) + sum(_field_size(_NODE_FIELD, len(n)) for n in nodes)
@@ -187,7 +218,7 @@ def _is_external(tensor: Tensor) -> bool:
     return tensor.data_location == TensorProto.EXTERNAL
 
 
-def _piece(tensor: Tensor, store: _DataFile, *, spill: bool) -> Tensor:
+def _piece(tensor: Tensor, store: _DataFile | _Elsewhere, *, spill: bool) -> Tensor:
     """The tensor as it is written: with its values, or with a reference to the data file."""
     if isinstance(tensor, NewTensor):
         return store.add(tensor.header(), tensor.make) if tensor.external or spill else tensor
@@ -198,7 +229,7 @@ def _piece(tensor: Tensor, store: _DataFile, *, spill: bool) -> Tensor:
     return tensor
 
 
-def _node_bytes(node: NodeProto, store: _DataFile) -> bytes:
+def _node_bytes(node: NodeProto, store: _DataFile | _Elsewhere) -> bytes:
     data = node.SerializeToString()
     # External data have a key of that name; to look through every node costs more than the rest.
     if b"location" not in data:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trtplug.profile import GpuProfile
 
-ENTRY_LAYOUT = 2
+ENTRY_LAYOUT = 3
 """Raised when the files in a store entry, or their meaning, change within a tool version."""
 
 
@@ -49,6 +49,8 @@ class Wish:
     fresh: bool
     """Build even where the store has the engine."""
     out: str
+    kernels: str = ""
+    """What our kernels come from: digest of sources and compiler; empty where none can be built."""
 
 
 def make_plan(
@@ -141,6 +143,7 @@ def key_inputs(
         "place": builder.place,
         "profiles_sha256": profiles_sha256,
         "timing_cache": wish.timing_cache,
+        "kernels": wish.kernels,
     }
 
 

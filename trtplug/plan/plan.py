@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 SCHEMA = "trtplug.plan/1"
+
+
+Choice = Literal["plugin", "native"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSite:
+    """A site or a pair in the plan, and what is to run it."""
+
+    site: str
+    """Label of the convolution; of a pair both, such as `dw+pw`."""
+    convs: tuple[str, ...]
+    choice: Choice
+    reason: str
+    problem_sha256: str | None
+    """What a measurement names it by; None where its sizes are not known."""
+    tactics: tuple[str, ...]
+    """Offered to the builder, all of one packing; empty where native."""
+    packing: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +43,9 @@ class PlannedTarget:
     """Of the store entry: SHA-256 of all that may change the result."""
     in_store: bool
     """Whether the store has it, so that no builder will run."""
+    sites: tuple[PlannedSite, ...] | None = None
+    """What is to run each site and pair; None where the backend takes no plugins, and in a plan
+    that is carried out at once: there the choices are made while the model is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from trtplug.report.units import format_bytes, format_dims, format_flops
 if TYPE_CHECKING:
     from trtplug.report.report import (
         Report,
+        ReportChoice,
         ReportGpu,
         ReportShape,
         ReportSite,
@@ -150,6 +151,15 @@ def site_words(site: ReportSite) -> str:
     residual = "" if site.residual == "none" else ", residual " + site.residual.replace("_", " ")
     group = f", {site.group:,} groups" if site.group > 1 else ""
     return f"Conv {format_dims(site.kernel_shape)}{strides}{activation}{residual}{group}"
+
+
+def choice_words(choice: ReportChoice) -> str:
+    """Such as `plugin igemm_64x64x32_s4`, or what was offered where the tactic is not known."""
+    if choice.choice == "native":
+        return "native"
+    tactic = visible(choice.tactic or f"one of {', '.join(choice.tactics)}")
+    pair = f", in pair {visible(choice.pair)}" if choice.pair else ""
+    return f"plugin {tactic}{pair}"
 
 
 def plural(count: int, word: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.report.edges import layer_edges
-from trtplug.report.heading import OUTCOMES, gpu_words, site_words
+from trtplug.report.heading import OUTCOMES, choice_words, gpu_words, site_words
 from trtplug.report.names import visible
 from trtplug.report.rows import (
     BoundCell,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trtplug.report.report import (
         Report,
         ReportCandidate,
+        ReportChoice,
         ReportTensor,
     )
 
@@ -195,9 +196,21 @@ def _sites(report: Report, by_name: dict[str, int], nodes: _Nodes) -> list[Json]
             "fused": site.outcome in ("native_fused", "plugin"),
             "layers": _layer_links(site.layers, by_name),
             "why": visible(site.why) if site.why else "",
+            "choice": _choice(site.choice, by_name),
         }
         for site in report.sites
     ]
+
+
+def _choice(choice: ReportChoice | None, by_name: dict[str, int]) -> Json | None:
+    if choice is None:
+        return None
+    return {
+        "words": choice_words(choice),
+        "reason": visible(choice.reason),
+        "before": _layer_links(choice.reformats_before, by_name),
+        "after": _layer_links(choice.reformats_after, by_name),
+    }
 
 
 def _misses(report: Report, by_name: dict[str, int]) -> list[Json]:

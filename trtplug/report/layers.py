@@ -59,14 +59,14 @@ class LayerContext:
     """Candidate tables by the position of their layer."""
     selected_by: Mapping[str, SelectedBy] = field(default_factory=dict)
     """Cache key -> who decided its tactic, where it was not the builder."""
+    plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a plugin node -> labels of the ONNX nodes that it stands for."""
 
 
 def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
     """One row for each layer, in the engine's order."""
     layers = context.listing.layers
-    nodes = tuple(
-        tuple(dict.fromkeys(context.names.get(n, n) for n in layer.onnx_layers)) for layer in layers
-    )
+    nodes = tuple(_labels(layer, context) for layer in layers)
     facts = context.facts
     dims = dims_at_opt(layers, nodes, facts.dims, facts.reads, facts.writes)
     counted = _counted_in(layers, nodes, facts)
@@ -74,6 +74,13 @@ def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
         _row(position, layer, nodes[position], dims, counted[position], context)
         for position, layer in enumerate(layers)
     )
+
+
+def _labels(layer: EngineLayer, context: LayerContext) -> tuple[str, ...]:
+    """The ONNX nodes in a layer. A plugin's layer has the name of its node, whatever it tells."""
+    named = (*layer.onnx_layers, *((layer.name,) if layer.name in context.plugins else ()))
+    told = (context.plugins.get(n, (context.names.get(n, n),)) for n in named)
+    return tuple(dict.fromkeys(label for labels in told for label in labels))
 
 
 def kernel_of(layer: EngineLayer) -> tuple[str | None, KernelStatus]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trtplug.backends.tactic_table import CandidateTable
     from trtplug.engine.cache_identity import CacheIdentity
     from trtplug.engine.pins import EditReason
-    from trtplug.report.report import Report, ReportLayer
+    from trtplug.report.report import Report, ReportLayer, ReportSite
 
 
 def lock_layers(report: Report) -> tuple[LockLayer, ...]:
@@ -36,22 +36,20 @@ def _chosen_hash(layer: ReportLayer) -> str | None:
     return next((c.tactic_hash for c in layer.candidates if c.chosen), None)
 
 
-def lock_sites(report: Report, kernels: Mapping[str, tuple[str, str]]) -> tuple[LockSite, ...]:
-    """Each site with what runs it.
+def lock_sites(report: Report) -> tuple[LockSite, ...]:
+    """Each site with what runs it."""
+    return tuple(_site(site) for site in report.sites)
 
-    Args:
-        report: of the build.
-        kernels: convolution of a site that the plugin runs -> tactic, and SHA-256 of its PTX.
-    """
-    return tuple(
-        LockSite(
-            conv=site.conv,
-            nodes=site.nodes,
-            choice="plugin" if site.outcome == "plugin" else "native",
-            tactic=kernels[site.conv][0] if site.conv in kernels else None,
-            ptx_sha256=kernels[site.conv][1] if site.conv in kernels else None,
-        )
-        for site in report.sites
+
+def _site(site: ReportSite) -> LockSite:
+    plugin = site.choice if site.outcome == "plugin" else None
+    return LockSite(
+        conv=site.conv,
+        nodes=site.nodes,
+        choice="plugin" if plugin else "native",
+        tactic=plugin.tactic if plugin else None,
+        ptx_sha256=plugin.kernel_sha256 if plugin else None,
+        kit_sha256=plugin.kit_sha256 if plugin else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import trtplug
 from trtplug.backends.log import Listing
@@ -17,6 +18,7 @@ from trtplug.report.candidates import (
     join_tables,
     unjoined_candidates,
 )
+from trtplug.report.choices import plugin_warnings, stands_for
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import (
@@ -34,6 +36,10 @@ from trtplug.report.report import (
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
+
+if TYPE_CHECKING:
+    # It loads the tactics, which most builds have no use for.
+    from trtplug.offer.offer import PluginOffer  # noqa: TC004
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,8 @@ class ReportInputs:
     """Cache key -> who decided its tactic, where it was not the builder."""
     cache: ReportTimingCache | None = None
     """None where the builder has no timing cache."""
+    offer: PluginOffer | None = None
+    """Which sites were to get the plugin; None where the backend takes none."""
     ran: tuple[str, ...] = (NOT_RUN,)
     """Whether the engine was run, and what else its figures rest on."""
 
@@ -70,7 +78,7 @@ def make_report(inputs: ReportInputs) -> Report:
     facts = inputs.facts
     joined = join_tables(inputs.listing.layers if inputs.listing else (), inputs.tables)
     layers = _layers(inputs, joined)
-    sites = report_sites(facts, layers)
+    sites = report_sites(facts, layers, inputs.offer)
     near_misses = report_near_misses(facts, layers)
     return Report(
         schema=SCHEMA,
@@ -93,7 +101,11 @@ def make_report(inputs: ReportInputs) -> Report:
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
         assumptions=(*inputs.ran, *ASSUMPTIONS),
-        warnings=(*inputs.warnings, *_warnings(inputs)),
+        warnings=(
+            *inputs.warnings,
+            *_warnings(inputs),
+            *plugin_warnings(sites, layers, inputs.offer),
+        ),
     )
 
 
@@ -108,6 +120,7 @@ def _layers(inputs: ReportInputs, joined: Joined) -> tuple[ReportLayer, ...]:
         tf32=inputs.flags.get("tf32") == "on",
         joined=joined,
         selected_by=inputs.selected_by,
+        plugins=stands_for(inputs.facts, inputs.offer),
     )
     return report_layers(context)
 

@@ -25,6 +25,8 @@ first runs. `none`: the layer touches no tensor (it synchronises streams, or com
 SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
 """`native_fused`: all of the site's nodes became one layer. `unknown`: they are in no layer."""
 
+SiteChoice = Literal["plugin", "native"]
+
 Added = Literal["reformat", "cast", "copy", "fill", "sync", "other"]
 """What a layer that holds no ONNX node does: another layout, another type, neither of the two;
 `fill`: it makes a constant, from no input; `sync`: it touches no tensor; `other`: it has several
@@ -155,6 +157,29 @@ class ReportLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportChoice:
+    """What was planned for a site, and what the engine made of it."""
+
+    choice: SiteChoice
+    """What was planned before the build; `ReportSite.outcome` says what came of it."""
+    reason: str
+    pair: str | None
+    """Label of the pair whose one kernel takes the site; None where it stands alone."""
+    tactics: tuple[str, ...]
+    """Offered to the builder; empty where native."""
+    tactic: str | None
+    """The one that the builder took; None where native, or where it does not tell."""
+    kernel_sha256: str | None
+    """Digest of that tactic's PTX."""
+    kit_sha256: str | None
+    """Digest of all that was offered: problem, packing, and the PTX of each tactic."""
+    reformats_before: tuple[str, ...]
+    """Names of the layers without an ONNX node whose result the plugin's layer reads."""
+    reformats_after: tuple[str, ...]
+    """Names of the layers without an ONNX node that read its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSite:
     """A convolution with its bias and activation, and what became of it."""
 
@@ -171,6 +196,8 @@ class ReportSite:
     layers: tuple[str, ...]
     """Names of the engine layers its nodes fell into."""
     why: str
+    choice: ReportChoice | None
+    """None where the backend takes no plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

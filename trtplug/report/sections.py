@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.report.heading import OUTCOMES, added_counts, plural, site_words
+from trtplug.report.heading import OUTCOMES, added_counts, choice_words, plural, site_words
 from trtplug.report.names import visible
 from trtplug.report.rows import kernel_words, near_misses_by_reason, tensors_words
 from trtplug.report.units import format_bytes, format_margin, format_us
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report, ReportLayer, ReportSite
+    from trtplug.report.report import Report, ReportChoice, ReportLayer, ReportSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ def sections(report: Report) -> tuple[Section, ...]:
     found = (
         Section(title=f"Added by the builder: {added_counts(report)}", lines=_added(report)),
         Section(title=_sites_title(report), lines=_sites(report)),
+        *_choices(report),
         Section(title=f"Near misses: {report.totals.near_misses:,}", lines=_near_misses(report)),
         Section(title=f"Kept in float32: {len(report.islands):,}", lines=_islands(report)),
         Section(title=_asked_title(report), lines=_asked(report)),
@@ -42,7 +44,8 @@ def sections(report: Report) -> tuple[Section, ...]:
         Section(title=_unjoined_title(report), lines=_unjoined(report)),
         Section(title="Warnings", lines=_plain(report.warnings)),
     )
-    return found[:3] + tuple(s for s in found[3:] if s.lines)
+    always = 3 + len(_choices(report))
+    return found[:always] + tuple(s for s in found[always:] if s.lines)
 
 
 def _added(report: Report) -> tuple[Line, ...]:
@@ -80,6 +83,30 @@ def _site(site: ReportSite, numbers: dict[str, int]) -> str:
     layers = ", ".join(f"#{numbers[name]}" for name in site.layers if name in numbers)
     parts = (site_words(site), f"{OUTCOMES[site.outcome]} {layers}".rstrip(), visible(site.why))
     return "; ".join(parts if site.why else parts[:2])
+
+
+def _choices(report: Report) -> tuple[Section, ...]:
+    """What was planned for each site, where the backend takes plugins: one section, or none."""
+    known = [(site, site.choice) for site in report.sites if site.choice is not None]
+    if not known:
+        return ()
+    ours = [(site, choice) for site, choice in known if choice.choice == "plugin"]
+    kept = sum(site.outcome == "plugin" for site, _ in ours)
+    title = f"Plugin: planned for {len(ours):,} of {plural(len(known), 'site')}, {kept:,} kept"
+    reasons = Counter(choice.reason for _, choice in known if choice.choice == "native")
+    native = (
+        Line(name="", words=f"{count:,} native: {visible(reason)}")
+        for reason, count in reasons.most_common()
+    )
+    lines = (Line(name=visible(site.conv), words=_choice(site, choice)) for site, choice in ours)
+    return (Section(title=title, lines=(*lines, *native)),)
+
+
+def _choice(site: ReportSite, choice: ReportChoice) -> str:
+    kept = "" if site.outcome == "plugin" else "NOT IN THE ENGINE; "
+    before, after = len(choice.reformats_before), len(choice.reformats_after)
+    moved = f"{plural(before, 'reformat')} before, {after:,} after"
+    return f"{kept}{choice_words(choice)}; {moved}; {visible(choice.reason)}"
 
 
 def _near_misses(report: Report) -> tuple[Line, ...]:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trtplug.report.choices import report_choices
 from trtplug.report.report import ReportNearMiss, ReportSite, SiteOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from trtplug.offer.offer import PluginOffer
     from trtplug.report.model_facts import ModelFacts
-    from trtplug.report.report import ReportLayer
+    from trtplug.report.report import ReportChoice, ReportLayer
     from trtplug.rewrite.site import Site
 
     Homes = Mapping[str, tuple[ReportLayer, ...]]
 
 
-def report_sites(facts: ModelFacts, layers: tuple[ReportLayer, ...]) -> tuple[ReportSite, ...]:
-    """One row a site."""
+def report_sites(
+    facts: ModelFacts, layers: tuple[ReportLayer, ...], offer: PluginOffer | None = None
+) -> tuple[ReportSite, ...]:
+    """One row a site; `offer` is None where the backend takes no plugins."""
     homes = layers_of_nodes(layers)
-    return tuple(_row(site, facts, homes) for site in facts.sites)
+    choices = report_choices(facts, layers, offer)
+    return tuple(_row(site, facts, homes, choices.get(site.conv)) for site in facts.sites)
 
 
 def report_near_misses(
@@ -47,8 +52,11 @@ def layers_of_nodes(layers: tuple[ReportLayer, ...]) -> dict[str, tuple[ReportLa
     return homes
 
 
-def _row(site: Site, facts: ModelFacts, homes: Homes) -> ReportSite:
-    outcome, why = _outcome(site, homes)
+def _row(site: Site, facts: ModelFacts, homes: Homes, choice: ReportChoice | None) -> ReportSite:
+    if choice is not None and choice.choice == "plugin":
+        outcome, why = _plugin_outcome(site, homes)
+    else:
+        outcome, why = _outcome(site, homes)
     flops = [facts.flops(label) for label in site.nodes]
     fell_into = {layer.name: None for label in site.nodes for layer in homes.get(label, ())}
     return ReportSite(
@@ -63,7 +71,16 @@ def _row(site: Site, facts: ModelFacts, homes: Homes) -> ReportSite:
         outcome=outcome,
         layers=tuple(fell_into),
         why=why,
+        choice=choice,
     )
+
+
+def _plugin_outcome(site: Site, homes: Homes) -> tuple[SiteOutcome, str]:
+    """Its nodes are not in the model that was built: whatever layer stands for them is ours."""
+    found = homes.get(site.conv, ())
+    if not found:
+        return "unknown", "the builder was given a plugin, and no layer of the engine is it"
+    return "plugin", f"a plugin's layer: {found[0].name}"
 
 
 def _outcome(site: Site, homes: Homes) -> tuple[SiteOutcome, str]:

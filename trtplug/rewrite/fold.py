@@ -34,11 +34,19 @@ def fold_weight(weight: Constant, geometry: Convolution, before: Affine, after: 
 
 
 def fold_bias(
-    weight: Constant, bias: Constant | None, geometry: Convolution, before: Affine, after: Affine
+    weight: Constant,
+    bias: Constant | None,
+    geometry: Convolution,
+    before: Affine,
+    after: Affine,
+    dtype: np.dtype[Any] | None = None,
 ) -> Array:
-    """The bias [M] with both steps in it, in the type of the bias, or of the weight without one."""
+    """The bias [M] with both steps in it.
+
+    In `dtype`, or in the type of the bias, or of the weight where there is none.
+    """
     total = _input_shift(weight, geometry, before)
-    dtype = helper.tensor_dtype_to_np_dtype((bias or weight).elem_type)
+    dtype = dtype or helper.tensor_dtype_to_np_dtype((bias or weight).elem_type)
     if bias is not None:
         total = total + bias.read().astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):

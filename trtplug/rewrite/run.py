@@ -7,34 +7,28 @@ with the first one. A weight into which nothing folds is used by its own name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
-from trtplug.model.convolution import read_convolution
 from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
 from trtplug.ops.cbr import DOMAIN, VERSION
 from trtplug.ops.cbr_function import ELEM_TYPES, FIRST_IR_WITH_OVERLOADS
 from trtplug.rewrite.find import keeps_overridable, search
-from trtplug.rewrite.fold import fold_bias, fold_weight
+from trtplug.rewrite.nodes import CbrNodes, Names, NodeMaker
 from trtplug.rewrite.pair import Pair
 from trtplug.rewrite.rules.cbr_pair import PairMatch
 from trtplug.rewrite.site import NearMiss, Site
-from trtplug.rewrite.units import Unit, function_of, join_pairs, matches_of, node_of, overload_of
+from trtplug.rewrite.units import Unit, join_pairs, matches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from typing import Any
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from trtplug.model.constants import Constant
     from trtplug.model.load import Model
     from trtplug.rewrite.rules.cbr import Match
     from trtplug.rewrite.scope import Scope
 
-    Array = np.ndarray[Any, np.dtype[Any]]
     _Chosen = dict[Graph, tuple[Scope, tuple[Unit, ...]]]
     """What is to be rewritten in each graph."""
 
@@ -58,15 +52,18 @@ def rewrite_model(
     *,
     fold_overridable: bool | None = None,
     only: Collection[str] | None = None,
-    pairs: bool = False,
+    pairs: bool | Collection[str] = False,
+    maker: NodeMaker | None = None,
 ) -> Rewrite:
-    """The model with a CBR node at each site.
+    """The model with a node of ours at each site.
 
     Args:
         model: never changed.
         fold_overridable: see `find_sites`.
         only: labels of the convolutions to take; all sites by default.
-        pairs: put one CBRPair node where a depthwise site and a pointwise one form a pair.
+        pairs: put one node where a depthwise site and a pointwise one form a pair; or labels of
+            the pairs where one is to be put.
+        maker: of the nodes; CBR and CBRPair nodes by default.
 
     Raises:
         NodeInvalidError: a convolution that contradicts itself.
@@ -76,22 +73,23 @@ def rewrite_model(
     chosen: _Chosen = {}
     for scope, matches in found:
         taken = tuple(m for m in matches if only is None or m.site.conv in only)
-        units = join_pairs(scope.graph, taken) if pairs else taken
+        units = join_pairs(scope.graph, taken, None if pairs is True else pairs) if pairs else taken
         chosen[scope.graph] = (scope, units)
     units = tuple(u for _, some in chosen.values() for u in some)
     sites = tuple(m.site for u in units for m in matches_of(u))
     if not sites and all(graph.was_sorted for graph in root.walk()):
         parts = parts_of(model.proto, model.path.parent)
         return Rewrite(parts=parts, sites=(), pairs=(), near_misses=misses, notices=())
-    names = _Names(root)
-    nodes, tensors = _rewrite_graph(root, chosen, names)
+    maker = maker or CbrNodes()
+    job = _Job(chosen=chosen, names=Names(root), maker=maker)
+    nodes, tensors = _rewrite_graph(root, job)
     keep = keeps_overridable(model, fold_overridable)
     both = (v.name for v in root.proto.input if v.name in root.initializers)
     dropped = () if keep else tuple(both)
     graph = _graph_without(root, nodes, tensors, dropped)
     graph.value_info.extend(_new_values(graph, *chosen[root]))
     parts = ModelParts(
-        head=_head(model, units),
+        head=_head(model, units, maker),
         graph=graph,
         nodes=nodes,
         tensors=tensors,
@@ -128,27 +126,18 @@ def _notices(root: Graph, dropped: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(notices)
 
 
-class _Names:
-    """Gives out names that no tensor of the model has."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Job:
+    """What is done in every graph."""
 
-    def __init__(self, root: Graph) -> None:
-        self._taken: set[str] = set()
-        for graph in root.walk():
-            self._taken |= graph.inputs | graph.initializers.keys() | graph.producer.keys()
-
-    def new(self, wanted: str) -> str:
-        name, number = wanted, 2
-        while name in self._taken:
-            name, number = f"{wanted}_{number}", number + 1
-        self._taken.add(name)
-        return name
+    chosen: _Chosen
+    names: Names
+    maker: NodeMaker
 
 
-def _rewrite_graph(
-    graph: Graph, chosen: _Chosen, names: _Names
-) -> tuple[tuple[NodeProto, ...], tuple[Tensor, ...]]:
+def _rewrite_graph(graph: Graph, job: _Job) -> tuple[tuple[NodeProto, ...], tuple[Tensor, ...]]:
     """Nodes and initializers of one graph after the rewrite."""
-    scope, units = chosen[graph]
+    scope, units = job.chosen[graph]
     placed: dict[Node, NodeProto] = {}
     gone: set[Node] = set()
     perhaps: set[Node] = set()
@@ -156,11 +145,11 @@ def _rewrite_graph(
     for unit in units:
         nodes_in = [n for m in matches_of(unit) for n in m.nodes]
         below = [n for n in nodes_in if n in scope.claimed]
-        placed[below[-1]] = _node(unit, scope, names, added)
+        placed[below[-1]] = job.maker.node(unit, scope, job.names, added)
         gone.update(below)
         perhaps.update(n for n in nodes_in if n not in scope.claimed)
     for below_graph in graph.subgraphs:
-        _rewrite_owner(below_graph, chosen, names, placed)
+        _rewrite_owner(below_graph, job, placed)
     kept = [n for n in graph.nodes if n in placed or n not in gone]
     dead, unused = _dead(graph, kept, placed, gone, perhaps)
     nodes = tuple(placed.get(n, n.proto) for n in kept if n not in dead)
@@ -170,14 +159,13 @@ def _rewrite_graph(
 
 def _rewrite_owner(
     graph: Graph,
-    chosen: _Chosen,
-    names: _Names,
+    job: _Job,
     placed: dict[Node, NodeProto],
 ) -> None:
     """Rewrites a subgraph, in a copy of the node that holds it."""
-    if not _touched(graph, chosen) or graph.owner is None:
+    if not _touched(graph, job.chosen) or graph.owner is None:
         return
-    nodes, tensors = _rewrite_graph(graph, chosen, names)
+    nodes, tensors = _rewrite_graph(graph, job)
     new = _graph_without(graph, nodes, tensors, ())
     new.node.extend(nodes)
     new.initializer.extend(t.to_proto() if isinstance(t, NewTensor) else t for t in tensors)
@@ -202,45 +190,6 @@ def _replace_subgraph(graph: Graph, owner: NodeProto, new: GraphProto) -> None:
         for i, below in enumerate(old.graphs):
             if below is graph.proto:
                 attribute.graphs[i].CopyFrom(new)
-
-
-def _node(unit: Unit, scope: Scope, names: _Names, added: list[Tensor]) -> NodeProto:
-    matches = matches_of(unit)
-    inputs = [matches[0].site.input]
-    for match in matches:
-        inputs += _weights(match, scope, names, added)
-    if matches[-1].residual:
-        inputs.append(matches[-1].residual)
-    return node_of(unit, inputs)
-
-
-def _weights(match: Match, scope: Scope, names: _Names, added: list[Tensor]) -> tuple[str, str]:
-    """Names of weight and bias; new ones where something folds into them."""
-    weight = scope.constants.get(match.weight)
-    bias = scope.constants.get(match.bias)
-    assert weight is not None  # A site has a constant weight.
-    geometry = read_convolution(match.conv, weight.dims, scope.path)
-    scaled = np.any(match.before.scale != 1) or np.any(match.after.scale != 1)
-    moved = scaled or np.any(match.before.shift) or np.any(match.after.shift)
-    weight_name, bias_name = match.weight, match.bias
-    before, after = match.before, match.after
-    if scaled:
-        weight_name = names.new(f"{match.site.conv}.weight")
-        make = partial(fold_weight, weight, geometry, before, after)
-        added.append(_new_tensor(weight_name, weight.dims, weight, make))
-    if moved or bias is None:
-        bias_name = names.new(f"{match.site.conv}.bias")
-        make = partial(fold_bias, weight, bias, geometry, before, after)
-        added.append(_new_tensor(bias_name, (geometry.channels,), bias or weight, make))
-    return weight_name, bias_name
-
-
-def _new_tensor(
-    name: str, dims: tuple[int, ...], like: Constant, make: Callable[[], Array]
-) -> NewTensor:
-    stored = like.proto
-    external = stored is not None and stored.data_location == TensorProto.EXTERNAL
-    return NewTensor(name=name, dims=dims, elem_type=like.elem_type, make=make, external=external)
 
 
 def _dead(
@@ -300,17 +249,15 @@ def _new_values(graph: GraphProto, scope: Scope, units: Iterable[Unit]) -> Itera
         yield helper.make_tensor_value_info(site.output, ELEM_TYPES[site.dtype], shape)
 
 
-def _head(model: Model, units: Iterable[Unit]) -> ModelProto:
+def _head(model: Model, units: Sequence[Unit], maker: NodeMaker) -> ModelProto:
     head: ModelProto = without(model.proto, ModelProto, "graph")
-    wanted = {overload_of(unit): unit for unit in units}
     there = {f.overload for f in head.functions if f.domain == DOMAIN}
-    for name, unit in wanted.items():
-        if name not in there:
-            head.functions.append(function_of(unit, model.opset))
-    if wanted:
+    for function in maker.functions(units, model.opset):
         head.ir_version = max(head.ir_version, FIRST_IR_WITH_OVERLOADS)
-        if all(entry.domain != DOMAIN for entry in head.opset_import):
-            head.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+        if function.overload not in there:
+            head.functions.append(function)
+    if units and all(entry.domain != DOMAIN for entry in head.opset_import):
+        head.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return head
 
 

@@ -10,7 +10,7 @@ from trtplug.rewrite.rules.cbr import Match
 from trtplug.rewrite.rules.cbr_pair import PairMatch, match_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from onnx import FunctionProto, NodeProto
 
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 Unit = Match | PairMatch
 
 
-def join_pairs(graph: Graph, matches: Sequence[Match]) -> tuple[Unit, ...]:
-    """The sites of a graph, with those that form a pair as one."""
-    pairs, _ = match_pairs(graph, matches)
+def join_pairs(
+    graph: Graph, matches: Sequence[Match], only: Collection[str] | None = None
+) -> tuple[Unit, ...]:
+    """The sites of a graph, with those that form a pair as one; `only` pairs of these labels."""
+    found, _ = match_pairs(graph, matches)
+    pairs = [p for p in found if only is None or p.pair.label in only]
     begins = {pair.first: pair for pair in pairs}
     behind = {pair.second for pair in pairs}
     return tuple(begins.get(m, m) for m in matches if m not in behind)

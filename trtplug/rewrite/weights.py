@@ -51,16 +51,18 @@ def read_weights(model: Model, only: Collection[str] | None = None) -> Iterator[
     for scope, matches in found:
         for match in matches if scope.graph is root else ():
             if only is None or match.site.conv in only:
-                yield _read(match, scope)
+                yield weights_of(match, scope)
 
 
-def _read(match: Match, scope: Scope) -> SiteWeights:
+def weights_of(match: Match, scope: Scope, bias_dtype: np.dtype[Any] | None = None) -> SiteWeights:
+    """The constants of one site; the bias in its own type, or in that given."""
     weight, bias = scope.constants.get(match.weight), scope.constants.get(match.bias)
     assert weight is not None  # A site has a constant weight.
     geometry = read_convolution(match.conv, weight.dims, scope.path)
+    before, after = match.before, match.after
     return SiteWeights(
         site=match.site,
-        weight=fold_weight(weight, geometry, match.before, match.after),
-        bias=fold_bias(weight, bias, geometry, match.before, match.after),
+        weight=fold_weight(weight, geometry, before, after),
+        bias=fold_bias(weight, bias, geometry, before, after, bias_dtype),
         residual=match.residual,
     )

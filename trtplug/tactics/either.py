@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from trtplug.tactics.catalog import TACTICS, find_tactic
 from trtplug.tactics.check import Tensors, expected, input_arrays, random_tensors, run_tactic
 from trtplug.tactics.estimate import predict
-from trtplug.tactics.generate import generate, threads_of, x_dtype
+from trtplug.tactics.generate import blocks_to_try, generate, threads_of, x_dtype
 from trtplug.tactics.pair.catalog import PAIR_TACTICS, PairTactic, find_pair_tactic
 from trtplug.tactics.pair.check import (
     PairTensors,
@@ -17,7 +17,7 @@ from trtplug.tactics.pair.check import (
     run_pair,
 )
 from trtplug.tactics.pair.estimate import predict_pair
-from trtplug.tactics.pair.generate import generate_pair
+from trtplug.tactics.pair.generate import generate_pair, pair_blocks_to_try
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.tactics.pair.space import PairCandidate, list_pair_tactics
 from trtplug.tactics.problem import Problem
@@ -87,6 +87,13 @@ def generate_either(
 def threads_of_either(tactic: EitherTactic) -> int:
     """Threads of a block."""
     return tactic.tile.threads if isinstance(tactic, PairTactic) else threads_of(tactic)
+
+
+def blocks_to_try_either(tactic: EitherTactic, problem: EitherProblem, sm: Sm) -> tuple[int, ...]:
+    """Blocks that an SM is to hold, as the kernel is to be compiled; the first is what is meant."""
+    if isinstance(tactic, PairTactic):
+        return pair_blocks_to_try(tactic, _pair(problem), sm)
+    return blocks_to_try(tactic, _single(problem), sm)
 
 
 def predict_either(

@@ -39,7 +39,7 @@ def generate(
         sm: and for which SM.
         headers: those of `plugins/`, read once for many kernels.
     """
-    limits = limits_to_try(_meant_blocks(tactic, problem, sm), threads_of(tactic), sm)
+    limits = blocks_to_try(tactic, problem, sm)
     text = "\n".join(
         (
             f"// {tactic.name}",
@@ -172,6 +172,11 @@ def limits_to_try(meant: int, threads: int, sm: Sm) -> tuple[int, ...]:
     most = LIMITS[sm.number].threads // threads
     tries = (meant, meant + 1, meant + 2, meant + 3, meant - 1, meant - 2)
     return tuple(n for n in tries if 1 <= n <= most)
+
+
+def blocks_to_try(tactic: Tactic, problem: Problem, sm: Sm) -> tuple[int, ...]:
+    """Blocks that an SM is to hold, as the kernel is to be compiled; the first is what is meant."""
+    return limits_to_try(_meant_blocks(tactic, problem, sm), threads_of(tactic), sm)
 
 
 def _meant_blocks(tactic: Tactic, problem: Problem, sm: Sm) -> int:

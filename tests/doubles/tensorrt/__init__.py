@@ -6,11 +6,12 @@ call says that something is wrong. The release and what is to go wrong stand bes
 `release`. A test holds its public names, values and parameters against the real bindings.
 """
 
-from tensorrt.builder import Builder, INetworkDefinition, IOptimizationProfile, ITensor
+from tensorrt.builder import Builder, IOptimizationProfile
 from tensorrt.config import IBuilderConfig, IProgressMonitor
 from tensorrt.enums import *  # noqa: F403 - the names that this release has
 from tensorrt.host import IHostMemory
 from tensorrt.logger import ILogger, Logger
+from tensorrt.network import IConstantLayer, ILayer, INetworkDefinition, IPluginV3Layer, ITensor
 from tensorrt.parser import OnnxParser, ParserError
 from tensorrt.plugin_types import (
     Dims,
@@ -53,11 +54,13 @@ __all__ = [
     "DynamicPluginTensorDesc",
     "EngineInspector",
     "IBuilderConfig",
+    "IConstantLayer",
     "ICudaEngine",
     "IDimensionExpr",
     "IExecutionContext",
     "IExprBuilder",
     "IHostMemory",
+    "ILayer",
     "ILogger",
     "INetworkDefinition",
     "IOptimizationProfile",
@@ -65,6 +68,7 @@ __all__ = [
     "IPluginCreatorV3Quick",
     "IPluginRegistry",
     "IPluginV3",
+    "IPluginV3Layer",
     "IPluginV3OneBuild",
     "IPluginV3OneCore",
     "IPluginV3OneRuntime",

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from tensorrt.config import IBuilderConfig, new_config
-from tensorrt.enums import DataType
 from tensorrt.logger import Logger
+from tensorrt.network import INetworkDefinition, empty_network
 from tensorrt.plan import write_plan
 from tensorrt.plugins import IPluginRegistry, get_plugin_registry
 from tensorrt.release import Native, crash_if_told, script, told_to_fail
@@ -17,45 +17,6 @@ if TYPE_CHECKING:
     from tensorrt.host import IHostMemory
 
 PHASES = ("Building engine", "Building engine from subgraph")
-
-
-class ITensor(Native):
-    name = ""
-    shape = ()
-    dtype = DataType.FLOAT
-    is_shape_tensor = False
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("tensorrt.ITensor: No constructor defined!")
-
-
-def new_tensor(name: str, dtype: DataType, shape: tuple[int, ...], is_shape: bool) -> ITensor:
-    tensor = object.__new__(ITensor)
-    tensor.name, tensor.dtype, tensor.shape, tensor.is_shape_tensor = name, dtype, shape, is_shape
-    return tensor
-
-
-class INetworkDefinition(Native):
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("tensorrt.INetworkDefinition: No constructor defined!")
-
-    @property
-    def num_inputs(self) -> int:
-        return len(self._inputs)
-
-    @property
-    def num_outputs(self) -> int:
-        return len(self._outputs)
-
-    @property
-    def num_layers(self) -> int:
-        return len(self._nodes)
-
-    def get_input(self, index: int) -> ITensor:
-        return self._inputs[index]
-
-    def get_output(self, index: int) -> ITensor:
-        return self._outputs[index]
 
 
 class IOptimizationProfile(Native):
@@ -80,11 +41,7 @@ class Builder(Native):
         self._logger = logger
 
     def create_network(self, flags: int = 0) -> INetworkDefinition:
-        network = object.__new__(INetworkDefinition)
-        network._flags = flags
-        network._inputs, network._outputs, network._nodes, network._dims = [], [], [], {}
-        network._plugins = {}
-        return network
+        return empty_network(flags)
 
     def create_builder_config(self) -> IBuilderConfig:
         return new_config()
@@ -101,6 +58,7 @@ class Builder(Native):
         self, network: INetworkDefinition, config: IBuilderConfig
     ) -> IHostMemory | None:
         crash_if_told("build")
+        network._finish()
         monitor = config.progress_monitor
         try:
             if told_to_fail("build"):

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorrt import plugin_calls
-from tensorrt.builder import INetworkDefinition, new_tensor
 from tensorrt.enums import DataType, OnnxParserFlag
 from tensorrt.logger import Logger
+from tensorrt.network import INetworkDefinition, new_tensor
 from tensorrt.release import Native, crash_if_told
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import struct
@@ -10,7 +11,7 @@ import zlib
 from tensorrt.enums import BuilderFlag, ProfilingVerbosity
 from tensorrt.host import IHostMemory
 from tensorrt.plugin_calls import save
-from tensorrt.release import MAJOR, VERSION
+from tensorrt.release import MAJOR, VERSION, script
 from tensorrt.tactics import layer_name
 
 HEADER_BYTES = 64
@@ -80,6 +81,13 @@ def _binding(network: object, name: str, profiles: list[dict]) -> dict:
     }
 
 
+def _dropped(layer: dict) -> bool:
+    """Whether the script has a plugin vanish: no layer is known to be it."""
+    names = [n.name for n in layer["nodes"]]
+    globs = script().get("drop_plugins", ())
+    return "plugin" in layer and any(fnmatch.filter(names, glob) for glob in globs)
+
+
 def _layer(network: object, layer: dict) -> dict:
     group = layer["nodes"]
     inside = {o for n in group for o in n.output}
@@ -89,14 +97,16 @@ def _layer(network: object, layer: dict) -> dict:
     formats = _formats(layer)
     separator = "" if MAJOR < 11 else "\x1f"
     return {
-        "Name": layer_name(group),
+        "Name": "{ForeignNode}" if _dropped(layer) else layer_name(group),
         "LayerType": _type(group, layer),
         "Inputs": [_tensor(network, i, formats) for i in inputs],
         "Constants": [_tensor(network, i, formats) for i in constants],
         "Outputs": [_tensor(network, group[-1].output[0], formats)],
         "TacticName": layer["kernel"],
         "StreamId": 0,
-        "Metadata": separator.join(
+        "Metadata": ""
+        if _dropped(layer)
+        else separator.join(
             (*(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group), *_told(layer))
         ),
     }

@@ -11,6 +11,7 @@ there, as pip would leave it; the rest from `double.json`:
     stubborn   the same, and they write it into the cache
     unusable   globs of kernels that cannot be built when the cache asks for them
     unnamed    globs of kernels that the engine calls otherwise than the log
+    drop_plugins  globs of plugin nodes that no layer of the inspector is known to be
     drift      a number; another one gives other timings, as another driver would
     sleep_s    how long a build takes
     release    names of another release than the package says, such as "11.0"

@@ -38,6 +38,7 @@ function startNodes() {
 }
 
 function startSites() {
+  const chosen = data.sites.some((s) => s.choice);
   const table = new ListTable({
     items: data.sites, limit: NODES_AT_FIRST, caption: "Sites", empty: "The model has no site.",
     sorting: { key: "outcome", direction: "descending" },
@@ -48,11 +49,18 @@ function startSites() {
       { key: "outcome", label: "Outcome", sort: (s) => s.outcome, cell: (s) => el("span", { class: "tag " + (s.fused ? "good" : "bad") }, s.outcome) },
       { key: "layers", label: "Layers", cell: (s) => links(s.layers, layerLink) },
       { key: "why", label: "Why", cell: (s) => s.why },
+      ...(chosen ? [{ key: "choice", label: "Planned", sort: (s) => (s.choice ? s.choice.words : ""), cell: (s) => (s.choice ? plannedCell(s.choice) : "") }] : []),
     ],
     row: (_, cells) => el("tr", {}, cells),
   });
   table.render();
   byId("site-table").replaceChildren(table.element);
+}
+
+function plannedCell(choice) {
+  const moved = (title, layers) => (layers.length ? el("div", {}, title, links(layers, layerLink)) : null);
+  return el("div", { class: "lines" }, el("div", {}, el("b", {}, choice.words)), el("div", {}, choice.reason),
+    moved("Reformats before: ", choice.before), moved("Reformats after: ", choice.after));
 }
 
 function startMisses() {

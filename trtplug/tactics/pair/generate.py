@@ -44,7 +44,7 @@ def generate_pair(
             "",
         )
     )
-    return assemble(PAIR_KERNEL, text, headers, _min_blocks(tactic, problem, sm))
+    return assemble(PAIR_KERNEL, text, headers, pair_blocks_to_try(tactic, problem, sm))
 
 
 def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
@@ -67,7 +67,8 @@ def _kernel(tactic: PairTactic, problem: PairProblem, sm: Sm) -> str:
     )
 
 
-def _min_blocks(tactic: PairTactic, problem: PairProblem, sm: Sm) -> tuple[int, ...]:
+def pair_blocks_to_try(tactic: PairTactic, problem: PairProblem, sm: Sm) -> tuple[int, ...]:
+    """As `blocks_to_try` has it for single convolutions."""
     fit = LIMITS[sm.number].shared_bytes // tactic.tile.shared_bytes
     # Masks of taps beyond 32 bits take two registers a row: with as many blocks they would spill.
     blocks = tactic.blocks - int(problem.depthwise.taps > 32)

@@ -1,0 +1,102 @@
+"""The nodes that take the places of sites: by default CBR and CBRPair, with functions as bodies."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from onnx import TensorProto
+
+from trtplug.model.convolution import read_convolution
+from trtplug.model.save import NewTensor, Tensor
+from trtplug.rewrite.fold import fold_bias, fold_weight
+from trtplug.rewrite.units import function_of, matches_of, node_of, overload_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from onnx import FunctionProto, NodeProto
+
+    from trtplug.model.constants import Constant
+    from trtplug.model.graph import Graph
+    from trtplug.rewrite.rules.cbr import Match
+    from trtplug.rewrite.scope import Scope
+    from trtplug.rewrite.units import Unit
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Names:
+    """Gives out names that no tensor of the model has."""
+
+    def __init__(self, root: Graph) -> None:
+        self._taken: set[str] = set()
+        for graph in root.walk():
+            self._taken |= graph.inputs | graph.initializers.keys() | graph.producer.keys()
+
+    def new(self, wanted: str) -> str:
+        """The wanted name, or one like it; it is taken from now on."""
+        name, number = wanted, 2
+        while name in self._taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+
+class NodeMaker(Protocol):
+    """Makes the node of a unit."""
+
+    def node(self, unit: Unit, scope: Scope, names: Names, added: list[Tensor]) -> NodeProto:
+        """The node; the weights that it needs beside those of the model go into `added`."""
+
+    def functions(self, units: Iterable[Unit], opset: int) -> Iterator[FunctionProto]:
+        """Bodies of the nodes in standard operators, each once."""
+
+
+class CbrNodes:
+    """Nodes that ONNX Runtime can run too. A weight into which nothing folds keeps its name."""
+
+    def node(self, unit: Unit, scope: Scope, names: Names, added: list[Tensor]) -> NodeProto:
+        """The CBR or CBRPair node."""
+        matches = matches_of(unit)
+        inputs = [matches[0].site.input]
+        for match in matches:
+            inputs += _weights(match, scope, names, added)
+        if matches[-1].residual:
+            inputs.append(matches[-1].residual)
+        return node_of(unit, inputs)
+
+    def functions(self, units: Iterable[Unit], opset: int) -> Iterator[FunctionProto]:
+        """One for each overload that the nodes call."""
+        wanted = {overload_of(unit): unit for unit in units}
+        return (function_of(unit, opset) for unit in wanted.values())
+
+
+def _weights(match: Match, scope: Scope, names: Names, added: list[Tensor]) -> tuple[str, str]:
+    """Names of weight and bias; new ones where something folds into them."""
+    weight = scope.constants.get(match.weight)
+    bias = scope.constants.get(match.bias)
+    assert weight is not None  # A site has a constant weight.
+    geometry = read_convolution(match.conv, weight.dims, scope.path)
+    scaled = np.any(match.before.scale != 1) or np.any(match.after.scale != 1)
+    moved = scaled or np.any(match.before.shift) or np.any(match.after.shift)
+    weight_name, bias_name = match.weight, match.bias
+    before, after = match.before, match.after
+    if scaled:
+        weight_name = names.new(f"{match.site.conv}.weight")
+        make = partial(fold_weight, weight, geometry, before, after)
+        added.append(_new_tensor(weight_name, weight.dims, weight, make))
+    if moved or bias is None:
+        bias_name = names.new(f"{match.site.conv}.bias")
+        make = partial(fold_bias, weight, bias, geometry, before, after)
+        added.append(_new_tensor(bias_name, (geometry.channels,), bias or weight, make))
+    return weight_name, bias_name
+
+
+def _new_tensor(
+    name: str, dims: tuple[int, ...], like: Constant, make: Callable[[], Array]
+) -> NewTensor:
+    stored = like.proto
+    external = stored is not None and stored.data_location == TensorProto.EXTERNAL
+    return NewTensor(name=name, dims=dims, elem_type=like.elem_type, make=make, external=external)
