@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,15 @@ from tests.models import conv_relu, save
 from trtplug.backends import find
 from trtplug.backends.null import NullBackend
 from trtplug.engine.manifest import read_manifest
-from trtplug.errors import OutputInTheWayError, ShapeError, TrtplugError
-from trtplug.pipeline import BuildCommand, plan_build, run_build
+from trtplug.errors import (
+    OptionUnsupportedError,
+    OutputInTheWayError,
+    ShapeError,
+    TrtplugError,
+)
+from trtplug.model.source import read_source
+from trtplug.pipeline import BuildCommand, plan_build, run_build, with_choices
+from trtplug.plugin_wish import PluginWish
 from trtplug.settings import Settings
 
 if TYPE_CHECKING:
@@ -118,3 +126,55 @@ def test_unknown_backend_or_model_is_refused_in_planning(here: Path):
     for fields in ({"backend": "tvm"}, {"model": Path("nowhere.onnx")}, {"targets": ("rtx1",)}):
         with pytest.raises(TrtplugError):
             plan_build(command(**fields), settings(here))
+
+
+# --- plugins ---------------------------------------------------------------------------------
+
+
+class PluginBackend(DoubleBackend):
+    """One that takes plugins, as far as a plan looks at it."""
+
+    def capabilities(self):
+        return dataclasses.replace(super().capabilities(), plugins=True)
+
+
+def planned_with(monkeypatch: pytest.MonkeyPatch, settings: Settings, **wish: object):
+    monkeypatch.setattr(find, "BACKENDS", (PluginBackend(), NullBackend()))
+    return plan_build(command(plugin=PluginWish(**wish)), settings)
+
+
+def test_no_builder_starts_ahead_of_a_plugin(here: Path, monkeypatch, own_store: Path):
+    settings = Settings(store=own_store, profiles=None)
+    native = planned_with(monkeypatch, settings)
+    assert native.ahead
+    assert native.plugins is not None
+    chosen = planned_with(monkeypatch, settings, mode="always")
+    assert not chosen.ahead
+    assert chosen.plan.flags["plugin"] == "always"
+    assert chosen.plan.targets[0].key != native.plan.targets[0].key
+
+
+def test_a_backend_without_plugins_has_none_and_refuses_always(here: Path, own_store: Path):
+    settings = Settings(store=own_store, profiles=None)
+    quiet = plan_build(command(plugin=PluginWish(mode="never", pairs=False)), settings)
+    assert quiet.plugins is None
+    assert not [name for name in quiet.plan.flags if name.startswith("plugin")]
+    with pytest.raises(OptionUnsupportedError) as refused:
+        plan_build(command(plugin=PluginWish(mode="always")), settings)
+    assert refused.value.option == "--plugin always"
+    assert "--backend trt" in refused.value.hint
+
+
+def test_the_plan_has_a_choice_for_each_site_where_it_is_shown(
+    here: Path, monkeypatch, own_store: Path
+):
+    settings = Settings(store=own_store, profiles=None)
+    planned = planned_with(monkeypatch, settings, mode="always")
+    assert planned.plan.targets[0].sites is None
+    wish = planned.command
+    source = read_source(wish.model, planned.plan.model_sha256, (), wish.precision)
+    shown = with_choices(planned, source)
+    by_target = {t.sm: t.sites for t in shown.targets}
+    # The double's sm_90 is none that its builder serves.
+    assert by_target["sm_90"] is None
+    assert [(s.site, s.choice) for s in by_target["sm_89"]] == [("conv0", "plugin")]

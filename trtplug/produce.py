@@ -41,6 +41,7 @@ from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland, SelectedBy
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
+from trtplug.tactics.kernel_mark import find_marks
 from trtplug.target import parse_target
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ def _inputs(
     tactics: Tactics,
 ) -> ReportInputs:
     found = (find_profile(name, ground.profiles) for name in planned.gpus)
+    offer = ground.offers.get(planned.target)
     return ReportInputs(
         facts=ground.facts,
         listing=listing,
@@ -277,7 +279,10 @@ def _inputs(
         tables=tactics.tables,
         selected_by=_selected_by(tactics),
         cache=report_timing_cache(tactics.cache),
-        offer=ground.offers.get(planned.target),
+        offer=offer,
+        kernels=(
+            find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from tests.doubles.site import Site, make_site
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.backends.trt_plugins import NEEDS_PYTHON
+from trtplug.tactics.kernel_mark import find_marks
 from trtplug.tactics.kit import ptx_digest
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return folder, found
 
 
+def plugins_of(build: Build) -> list[dict[str, Any]]:
+    """Layers without the reformats around them."""
+    return [layer for layer in build.inspector["Layers"] if layer["LayerType"] != "Reformat"]
+
+
 def built(machine: Site, made: Any, **request: Any) -> Build:
     folder, sites = made
     return build_on(machine, folder / "m.onnx", folder / "kit", sites, **request)
@@ -59,12 +65,34 @@ def test_the_engine_holds_a_plugin_for_each_site_and_runs(tmp_path: Path, made, 
     build = built(machine, made)
     assert build.end["event"] == "built", build.end
     assert "The engine was loaded and run once" in build.end["trial"]
-    layers = build.inspector["Layers"]
+    layers, held = plugins_of(build), find_marks(build.folder / "engine")
     assert [layer["Name"] for layer in layers] == ["site0", "site1", "site2", "site3"]
     for layer, site in zip(layers, made[1], strict=True):
         assert f"site={site.digest}" in layer["Metadata"]
-        assert int(layer["TacticName"].rpartition("_")[2]) in {t.number for t in site.tactics}
+        # Of a site's kernels the engine holds one, that of the tactic that was chosen.
+        chosen = int(layer["TacticName"].rpartition("_")[2])
+        assert held[site.digest] == (chosen,)
+        assert chosen in {t.number for t in site.tactics}
     assert not any("Python" in w for w in build.end["warnings"])
+
+
+def test_formats_that_differ_are_copied_and_those_that_agree_are_not(tmp_path: Path):
+    """Two in a row: linear comes in, linear goes out, and between them nothing is moved."""
+    first = site_of(problem((1, 16, 9, 9), 24), "igemm_32x64x64_s3")
+    second = site_of(problem((1, 24, 9, 9), 16), "igemm_32x64x64_s3")
+    kit_in(tmp_path, [first, second])
+    proto = model_with([first[0], second[0]])
+    proto.graph.node[1].input[0] = "y0"
+    del proto.graph.input[1], proto.graph.output[0]
+    onnx.save(proto, tmp_path / "m.onnx")
+    machine = make_site(tmp_path / "machine", quick_plugins=True)
+    build = build_on(machine, tmp_path / "m.onnx", tmp_path, [first[0]])
+    assert [layer["Name"] for layer in build.inspector["Layers"]] == [
+        "Reformatting CopyNode for Input Tensor 0 to site0",
+        "site0",
+        "site1",
+        "Reformatting CopyNode for Output Tensor 0 to site1",
+    ]
 
 
 @pytest.mark.parametrize("form", ["ahead-of-time", "just-in-time"])
@@ -119,7 +147,7 @@ def test_without_quick_plugins_the_kernels_are_launched_from_python(tmp_path: Pa
     assert build.end["event"] == "built", build.log
     assert NEEDS_PYTHON in build.end["warnings"]
     assert "The engine was loaded and run once" in build.end["trial"]
-    for layer, site in zip(build.inspector["Layers"], made[1], strict=True):
+    for layer, site in zip(plugins_of(build), made[1], strict=True):
         assert f"site={site.digest}" in layer["Metadata"]
 
 

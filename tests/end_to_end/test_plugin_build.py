@@ -17,6 +17,7 @@ from trtplug.engine.contents import verify_bundle
 from trtplug.engine.lock import Lock, read_lock
 from trtplug.engine.manifest import read_manifest
 from trtplug.plan.evidence import SCHEMA
+from trtplug.tactics.catalog import TACTICS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,10 @@ def build(site: Site, *flags: object, model: str = "m.onnx") -> Ran:
 def report_of(site: Site, ran: Ran) -> dict[str, Any]:
     assert ran.status == 0, ran.err
     assert verify_bundle(site.work / "out").problems == ()
+    return report_file(site)
+
+
+def report_file(site: Site) -> dict[str, Any]:
     report: dict[str, Any] = json.loads((site.work / "out/sm_90/report.json").read_text())
     return report
 
@@ -67,6 +72,9 @@ def test_a_plugin_that_is_kept(site: Site):
     assert not [w for w in report["warnings"] if "plugin layer" in w]
     assert report["flags"]["plugin"] == "always"
     assert report["flags"]["plugin_sites"] == "conv1"
+    # What stands before and after is linear.
+    assert choice["reformats_before"] == ["Reformatting CopyNode for Input Tensor 0 to conv1"]
+    assert choice["reformats_after"] == ["Reformatting CopyNode for Output Tensor 0 to conv1"]
     # One tactic was offered, so it is known.
     assert choice["tactics"] == [choice["tactic"]] == ["igemm_64x32x64_s3"]
     native, plugin, _ = lock_of(site).sites or ()
@@ -79,16 +87,18 @@ def test_a_plugin_that_is_kept(site: Site):
     assert plugin.nodes == ("conv1", "relu1")
 
 
-def test_a_tactic_among_several_is_known_where_the_builder_tells(site: Site):
+def test_a_tactic_among_several_is_known_by_the_kernel_in_the_engine(site: Site):
     save(conv_relu(shape=(8, 64, 56, 56), out_channels=64), site.work / "m.onnx")
     (told,) = report_of(site, build(site, "--plugin", "always"))["sites"]
     choice = told["choice"]
     assert choice["tactics"] == ["igemm_128x64x32_s3", "igemm_64x64x32_s4"]
     (locked,) = lock_of(site).sites or ()
     assert locked.kit_sha256 == choice["kit_sha256"]
-    # The hashes of the double are no numbers of tactics: nothing is guessed from them.
+    assert choice["tactic"] in choice["tactics"]
     assert (locked.tactic, locked.ptx_sha256) == (choice["tactic"], choice["kernel_sha256"])
-    assert choice["tactic"] is None
+    (layer,) = (x for x in report_file(site)["layers"] if x["type"] == "PluginV3")
+    (tactic,) = (t for t in TACTICS if t.name == choice["tactic"])
+    assert layer["kernel"] == f"CBR_{tactic.number}"
 
 
 def test_auto_without_evidence_is_native_and_says_so(site: Site):
@@ -202,6 +212,37 @@ def test_rtx_has_no_plugins(site: Site):
     assert "--backend trt" in ran.err
     ran = site.trtplug("build", "m.onnx", *flags, "--format", "json", "--plugin-pairs")
     assert json.loads(ran.out)["targets"][0]["sites"] is None
+
+
+def test_a_kernel_that_does_not_compile_leaves_its_log_and_a_native_site(site: Site):
+    (site.folder / "sitecustomize.py").write_text(
+        "import trtplug.kernels.nvrtc as n\n"
+        "def refuse(source, sm, *defines):\n"
+        "    return n.Compiled(ptx=None, cubin=None, log='error: told to refuse')\n"
+        "n.compile_source = refuse\n"
+    )
+    report = report_of(site, build(site, "--plugin", "always"))
+    assert {s["choice"]["choice"] for s in report["sites"]} == {"native"}
+    assert report["sites"][0]["choice"]["reason"].startswith("no kernel compiled of igemm_")
+    assert [w.partition(":")[0] for w in report["warnings"] if "plugin" in w.lower()] == [
+        "No site got the plugin, whatever --plugin always says",
+        "Some kernels of the plugin did not compile",
+    ]
+    log = site.work / "out/sm_90/kernels.log"
+    assert "error: told to refuse" in log.read_text()
+    # It is a file of the bundle, and comes back from the store.
+    (target,) = read_manifest(site.work / "out").targets
+    assert "sm_90/kernels.log" in {f.path for f in target.files}
+    again = build(site, "--plugin", "always")
+    assert "from the store" in again.err
+    assert "error: told to refuse" in log.read_text()
+
+
+def test_the_plan_in_words(site: Site):
+    ran = build(site, "--plugin", "always", "--plugin-sites", "conv0", "--dry-run")
+    lines = [line for line in ran.out.splitlines() if line.startswith("  ")]
+    assert lines[0].startswith("  plugin  conv0 igemm_64x32x64_s3  (--plugin always; igemm_")
+    assert lines[1:] == [f"  native  conv{n}  (not among --plugin-sites)" for n in (1, 2)]
 
 
 def test_plugins_from_the_config_and_again_from_the_store(site: Site):

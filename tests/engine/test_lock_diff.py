@@ -195,6 +195,20 @@ def test_sites_differ_by_choice_tactic_and_ptx():
     assert diff_locks(with_plugin, replace(TRT, sites=(edited,))).choices_differ
 
 
+def test_sites_differ_by_what_was_offered_where_the_tactic_is_not_known():
+    site = LockSite(
+        conv="conv", nodes=("conv",), choice="plugin", tactic=None, ptx_sha256=None,
+        kit_sha256="ab" * 32,
+    )  # fmt: skip
+    before = replace(TRT, sites=(site,))
+    assert not diff_locks(before, before).choices_differ
+    (difference,) = diff_locks(
+        before, replace(TRT, sites=(replace(site, kit_sha256="cd" * 32),))
+    ).sites
+    assert "offer abab" in str(difference)
+    assert "offer cdcd" in str(difference)
+
+
 def test_bytes_count_only_where_nothing_else_tells_the_choice():
     def other(lock):
         engine = replace(lock.engine, sha256="9" * 64, canonical_sha256="8" * 64)

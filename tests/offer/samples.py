@@ -13,6 +13,7 @@ from trtplug.model.source import read_source
 from trtplug.offer.choices import make_ask
 from trtplug.offer.offer import PluginOffer, make_offer
 from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
+from trtplug.ops.plugin_layer import LAYER_INPUTS
 from trtplug.plan.evidence import NO_EVIDENCE
 from trtplug.plugin_wish import PluginWish
 from trtplug.precision import PrecisionWish
@@ -74,7 +75,9 @@ def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
     functions = {}
     for node in plugin_nodes(model).values():
         site = site_of(node, offer)
-        packed = [numpy_helper.to_array(weights[n]) for n in node.input if n in weights]
+        given = dict(zip(LAYER_INPUTS[node.op_type], node.input, strict=True))
+        x, *rest = (given.pop(n) for n in ("x", "residual") if n in given)
+        packed = [numpy_helper.to_array(weights[n]) for n in given.values()]
         plain = _unpack_pair(site, packed) if site.op == "CBRPair" else _unpack(site, packed)
         names = [f"{node.name}.plain{n}" for n in range(len(plain))]
         dtype = packed[0].dtype
@@ -82,7 +85,6 @@ def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
             numpy_helper.from_array(np.ascontiguousarray(v).astype(dtype), n)
             for n, v in zip(names, plain, strict=True)
         )
-        x, *rest = (n for n in node.input if n not in weights)
         op = (cbr_pair, cbr_pair_function) if site.op == "CBRPair" else (cbr, cbr_function)
         attributes, kind = site.problem.attributes, site.problem.dtype
         overload = op[1].overload_name(attributes, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
 from tests.models import conv_relu, save
@@ -38,6 +39,21 @@ def test_a_site_of_unknown_size_says_so(tmp_path):
     (unit,) = list_units(source_of(save(model, tmp_path / "m.onnx")))
     assert unit.problem is None
     assert unit.obstacle == "the size of t is not known"
+
+
+def test_sizes_that_a_profile_forbids_end_no_build(tmp_path):
+    # 5x5 on 2x2 pixels, at the least sizes alone.
+    path = save(conv_relu(shape=(1, 3, "h", "w"), kernel=5), tmp_path / "m.onnx")
+    proto = onnx.load(path)
+    for attribute in proto.graph.node[0].attribute:
+        if attribute.name == "pads":
+            attribute.ints[:] = [0, 0, 0, 0]
+    source = source_of(save(proto, path), "x=1x3x2x2:1x3x16x16:1x3x32x32")
+    (unit,) = list_units(source)
+    assert unit.problem is None
+    assert unit.obstacle
+    (site,) = choices_of(source, ask_for()).sites
+    assert (site.choice, site.reason) == ("native", unit.obstacle)
 
 
 def test_evidence_reaches_the_choice(tmp_path):

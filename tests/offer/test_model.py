@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import external_data_helper, helper
+from onnx import external_data_helper, helper, numpy_helper
 
 from tests.models import conv_chain, conv_relu, model_of, random_weight, save
 from tests.networks import mobilenet_v2
@@ -58,6 +58,16 @@ def test_pairs_with_residuals_compute_alike(tmp_path):
     (name,) = (i.name for i in source.model.inputs)
     found = same_as_source(source, offer, tmp_path, [{name: source.ranges[0].opt}])
     assert found.alike(ALIKE["fp16"])
+
+
+def test_weights_in_bfloat16(tmp_path):
+    source = source_of(save(conv_chain(2), tmp_path / "m.onnx"), precision="bf16")
+    offer = offer_of(source, tmp_path)
+    model = onnx.load(unpacked(offer, tmp_path / "plain.onnx", source.model.opset))
+    plain = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    for site in read_weights(source.model):
+        assert site.weight.dtype.name == "bfloat16"
+        assert np.array_equal(plain[f"{site.site.conv}.plain0"], site.weight)
 
 
 def test_the_emulator_runs_the_kernel_of_a_site_on_what_the_model_holds(det, tmp_path):

@@ -111,6 +111,7 @@ CHANGES = {
     "shapes": ("x=1x3x8x9",),
     "precision": "fp16",
     "flags": {"tf32": "off", "workspace_bytes": "default"},
+    "kernels": "2" * 64,
 }
 
 

@@ -300,6 +300,19 @@ def test_sites_and_near_misses_lead_to_their_layers(opened: Callable[..., Page])
     assert "15 near misses" in page.one("#miss-table").text
 
 
+def test_sites_tell_what_was_planned_and_what_it_brought(opened: Callable[..., Page]) -> None:
+    page = opened(small_report())
+    (row,) = (r for r in page.all("#site-table tbody tr") if "plugin one of" in r.text)
+    assert "in pair a|b+`x`" in row.text
+    assert "Reformats before:" in row.text
+    assert "Reformats after:" not in row.text
+    assert "not a layer" in row.text
+    row.find_elements("css selector", "td")[-1].find_element("css selector", "a").click()
+    assert page.one("#layer-table tr.selected").get_attribute("id") == "layer-1"
+    # Where no backend takes plugins nothing is said of them.
+    assert "Planned" not in opened(realistic_report()).one("#site-table thead").text
+
+
 def test_a_link_to_a_layer_opens_it(opened: Callable[..., Page]) -> None:
     page = opened(realistic_report(), "#layer-41")
     assert page.one("#layer-table tr.selected").get_attribute("id") == "layer-41"

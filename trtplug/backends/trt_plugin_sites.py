@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, layer_type, site_key
 from trtplug.tactics.formats import formats_of
+from trtplug.tactics.kernel_mark import mark_ptx
 from trtplug.tactics.kit import read_kit, read_ptx
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ class PluginSites:
         return found
 
     def ptx(self, site: KitSite, number: int) -> str:
-        """The kernel of a tactic.
+        """The kernel of a tactic, with a line on top that says so.
 
         Raises:
             ValueError: the site offers no such tactic.
         """
         tactic = tactic_of(site, number)
         (digest,) = (k.ptx_sha256 for k in site.kernels if k.tactic == tactic.name)
-        return self._ptx[digest]
+        return mark_ptx(self._ptx[digest], site.digest, number)
 
     def layer_types(self) -> tuple[str, ...]:
         """Types of the nodes that the sites stand for, each once."""

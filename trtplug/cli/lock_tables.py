@@ -106,7 +106,7 @@ def render_lock(lock: Lock, form: Format) -> str:
         ),
     ]
     if lock.sites:
-        head = ("site", "choice", "tactic", "PTX sha256")
+        head = ("site", "choice", "tactic", "PTX sha256", "offer sha256")
         parts.append(render_grid(head, [_site(s) for s in lock.sites], form))
     return "\n".join(parts)
 
@@ -142,7 +142,8 @@ def _layer(layer: LockLayer) -> tuple[str, ...]:
 
 
 def _site(site: LockSite) -> tuple[str, ...]:
-    return site.conv, site.choice, site.tactic or NONE, site.ptx_sha256 or NONE
+    digests = (site.ptx_sha256 or NONE, site.kit_sha256 or NONE)
+    return site.conv, site.choice, site.tactic or NONE, *digests
 
 
 def _json(schema: str, record: dict[str, object]) -> str:

@@ -179,6 +179,8 @@ def _site_words(site: LockSite) -> Iterator[str]:
     yield site.choice
     yield site.tactic or ""
     yield f"ptx {site.ptx_sha256[:_PTX_DIGITS]}" if site.ptx_sha256 else ""
+    # All that tells two plugins apart where the builder does not say which tactic it took.
+    yield f"offer {site.kit_sha256[:_PTX_DIGITS]}" if site.kit_sha256 else ""
 
 
 def _layer_changes(

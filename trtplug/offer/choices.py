@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.candidates.problems import Unsized, pair_problem, site_problem, size_ranges
+from trtplug.errors import NodeInvalidError, ShapeError
 from trtplug.model.graph import index_graph
 from trtplug.plan.sites import Ask, AskedUnit, Choices, choose_sites
 from trtplug.profile import find_profile
@@ -26,7 +27,7 @@ def choices_of(source: Source, ask: Ask) -> Choices:
 
     Raises:
         UsageError: a glob that matches nothing.
-        NodeInvalidError: a node contradicts itself, or the shapes.
+        NodeInvalidError: a convolution contradicts itself.
     """
     return choose_sites(list_units(source), ask)
 
@@ -61,20 +62,32 @@ def make_ask(
 def list_units(source: Source) -> tuple[AskedUnit, ...]:
     """Every site and every pair of a model."""
     model = source.model
-    sizes = size_ranges(model, (source.ranges, *source.more))
     found = find_all(model)
     main = {node.label for node in index_graph(model.proto.graph).nodes}
-
-    def unit(label: str, convs: tuple[str, ...], problem: EitherProblem | Unsized) -> AskedUnit:
-        obstacle = problem.problem if isinstance(problem, Unsized) else ""
-        if convs[0] not in main:
-            obstacle = "it stands in a subgraph"
-        usable = None if obstacle or isinstance(problem, Unsized) else problem
-        return AskedUnit(label=label, convs=convs, problem=usable, obstacle=obstacle)
-
-    sites = (unit(s.conv, (s.conv,), site_problem(s, sizes, None)) for s in found.sites)
-    pairs = (
-        unit(p.label, (p.depthwise.conv, p.pointwise.conv), pair_problem(p, sizes, None))
-        for p in found.pairs
+    convs: dict[str, tuple[str, ...]] = {s.conv: (s.conv,) for s in found.sites}
+    convs |= {p.label: (p.depthwise.conv, p.pointwise.conv) for p in found.pairs}
+    try:
+        sizes = size_ranges(model, (source.ranges, *source.more))
+    except (NodeInvalidError, ShapeError) as error:
+        # No reason to end a build that goes without: a builder may well take the model.
+        problems: dict[str, EitherProblem | Unsized] = {
+            label: Unsized(site=label, problem=f"sizes are not known: {error.message}")
+            for label in convs
+        }
+    else:
+        problems = {s.conv: site_problem(s, sizes, None) for s in found.sites}
+        problems |= {p.label: pair_problem(p, sizes, None) for p in found.pairs}
+    return tuple(
+        _unit(label, both, problems[label], inside=both[0] in main) for label, both in convs.items()
     )
-    return (*sites, *pairs)
+
+
+def _unit(
+    label: str, convs: tuple[str, ...], problem: EitherProblem | Unsized, *, inside: bool
+) -> AskedUnit:
+    if not inside:
+        obstacle = "it stands in a subgraph"
+    else:
+        obstacle = problem.problem if isinstance(problem, Unsized) else ""
+    usable = None if obstacle or isinstance(problem, Unsized) else problem
+    return AskedUnit(label=label, convs=convs, problem=usable, obstacle=obstacle)

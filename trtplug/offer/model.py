@@ -19,7 +19,7 @@ from trtplug.ops.cbr_function import ELEM_TYPES
 from trtplug.ops.plugin_layer import plugin_layer_node
 from trtplug.rewrite.run import rewrite_model
 from trtplug.rewrite.units import Unit, matches_of
-from trtplug.rewrite.weights import weights_of
+from trtplug.rewrite.weights import bias_of, weight_of
 from trtplug.tactics.packing import pack_bias, pack_weights
 from trtplug.tactics.pair.catalog import PairTactic
 from trtplug.tactics.pair.packing import pack_pair, pack_pair_biases
@@ -177,25 +177,23 @@ def _packed(
             pack = partial(pack_weights, tactic, problem)
             pack_b = partial(pack_bias, tactic, problem)
             shape = problem.weight_shape
-        weights = partial(weights_of, match, scope, _FLOAT)
-        for which, name, dtype, by, dims in (
-            ("weight", "packed", problem.dtype, pack, shape),
-            ("bias", "packed_bias", "float", pack_b, shape[:1]),
+        weight, bias = partial(weight_of, match, scope), partial(bias_of, match, scope, _FLOAT)
+        for read, name, dtype, by, dims in (
+            (weight, "packed", problem.dtype, pack, shape),
+            (bias, "packed_bias", "float", pack_b, shape[:1]),
         ):
             yield NewTensor(
                 name=names.new(f"{match.site.conv}.{name}"),
                 # The size alone, from elements of a byte each.
                 dims=(by(np.zeros(dims, np.int8)).size,),
                 elem_type=ELEM_TYPES[dtype],
-                make=_maker(by, weights, which),
+                make=partial(_read_and_pack, read, by),
                 external=False,
             )
 
 
-def _maker(
-    pack: Callable[[Array], Array], weights: Callable[[], Any], which: str
-) -> Callable[[], Array]:
-    return lambda: pack(getattr(weights(), which)).reshape(-1)
+def _read_and_pack(read: Callable[[], Array], pack: Callable[[Array], Array]) -> Array:
+    return pack(read()).reshape(-1)
 
 
 def _pack_of_pair(tactic: PairTactic, problem: PairProblem, number: int, weights: Array) -> Array:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trtplug.report.report import Report, ReportLayer, ReportSite
 
     Layers = tuple[ReportLayer, ...]
+    Held = Mapping[str, tuple[int, ...]]
+    """Site of a kit -> numbers of the tactics whose kernels the engine holds."""
 
 _MOVES = ("reformat", "cast", "copy")
 """What layers that only move a tensor do."""
@@ -34,7 +36,7 @@ def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tup
 
 
 def report_choices(
-    facts: ModelFacts, layers: Layers, offer: PluginOffer | None
+    facts: ModelFacts, layers: Layers, offer: PluginOffer | None, held: Held
 ) -> dict[str, ReportChoice]:
     """Convolution -> what was planned for it, and what stands around its plugin."""
     if offer is None:
@@ -42,15 +44,17 @@ def report_choices(
     planned = {site.site: site for site in offer.choices.sites}
     units = offer.unit_of
     return {
-        site.conv: _choice(planned[site.conv], units.get(site.conv), layers)
+        site.conv: _choice(planned[site.conv], units.get(site.conv), layers, held)
         for site in facts.sites
         if site.conv in planned
     }
 
 
-def _choice(planned: PlannedSite, unit: PlacedUnit | None, layers: Layers) -> ReportChoice:
+def _choice(
+    planned: PlannedSite, unit: PlacedUnit | None, layers: Layers, held: Held
+) -> ReportChoice:
     layer = next((x for x in layers if planned.site in x.onnx_nodes), None) if unit else None
-    tactic = _tactic(unit, layer) if unit and layer else None
+    tactic = _tactic(unit, layer, held) if unit and layer else None
     kernels = unit.ready.site.kernels if unit else ()
     asked = unit.ready.unit.asked if unit else None
     return ReportChoice(
@@ -66,11 +70,19 @@ def _choice(planned: PlannedSite, unit: PlacedUnit | None, layers: Layers) -> Re
     )
 
 
-def _tactic(unit: PlacedUnit, layer: ReportLayer) -> str | None:
-    """The tactic that the builder took: the only one, or that whose number it tells."""
+def _tactic(unit: PlacedUnit, layer: ReportLayer, held: Held) -> str | None:
+    """The tactic that the builder took.
+
+    The only one; else the only one whose kernel lies in the engine; else that whose number the
+    builder tells.
+    """
     tactics = unit.ready.site.tactics
     if len(tactics) == 1:
         return tactics[0].name
+    numbers = held.get(unit.ready.site.digest, ())
+    inside = [t.name for t in tactics if t.number in numbers]
+    if len(inside) == 1:
+        return inside[0]
     chosen = next((c.tactic_hash for c in layer.candidates if c.chosen), None)
     by_number = {t.number: t.name for t in tactics}
     try:

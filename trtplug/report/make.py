@@ -69,6 +69,8 @@ class ReportInputs:
     """None where the builder has no timing cache."""
     offer: PluginOffer | None = None
     """Which sites were to get the plugin; None where the backend takes none."""
+    kernels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Site of a kit -> numbers of the tactics whose kernels the engine holds."""
     ran: tuple[str, ...] = (NOT_RUN,)
     """Whether the engine was run, and what else its figures rest on."""
 
@@ -78,7 +80,7 @@ def make_report(inputs: ReportInputs) -> Report:
     facts = inputs.facts
     joined = join_tables(inputs.listing.layers if inputs.listing else (), inputs.tables)
     layers = _layers(inputs, joined)
-    sites = report_sites(facts, layers, inputs.offer)
+    sites = report_sites(facts, layers, inputs.offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
     return Report(
         schema=SCHEMA,

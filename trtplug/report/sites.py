@@ -19,11 +19,21 @@ if TYPE_CHECKING:
 
 
 def report_sites(
-    facts: ModelFacts, layers: tuple[ReportLayer, ...], offer: PluginOffer | None = None
+    facts: ModelFacts,
+    layers: tuple[ReportLayer, ...],
+    offer: PluginOffer | None = None,
+    held: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[ReportSite, ...]:
-    """One row a site; `offer` is None where the backend takes no plugins."""
+    """One row a site.
+
+    Args:
+        facts: of the model.
+        layers: of the engine.
+        offer: None where the backend takes no plugins.
+        held: site of a kit -> numbers of the tactics whose kernels the engine holds.
+    """
     homes = layers_of_nodes(layers)
-    choices = report_choices(facts, layers, offer)
+    choices = report_choices(facts, layers, offer, held or {})
     return tuple(_row(site, facts, homes, choices.get(site.conv)) for site in facts.sites)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trtplug.model.convolution import read_convolution
 from trtplug.model.graph import index_graph
 from trtplug.rewrite.find import search
@@ -14,8 +16,8 @@ from trtplug.rewrite.site import Site
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    import numpy as np
-
+    from trtplug.model.constants import Constant
+    from trtplug.model.convolution import Convolution
     from trtplug.model.load import Model
     from trtplug.rewrite.rules.cbr import Match
     from trtplug.rewrite.scope import Scope
@@ -54,15 +56,32 @@ def read_weights(model: Model, only: Collection[str] | None = None) -> Iterator[
                 yield weights_of(match, scope)
 
 
-def weights_of(match: Match, scope: Scope, bias_dtype: np.dtype[Any] | None = None) -> SiteWeights:
-    """The constants of one site; the bias in its own type, or in that given."""
-    weight, bias = scope.constants.get(match.weight), scope.constants.get(match.bias)
-    assert weight is not None  # A site has a constant weight.
-    geometry = read_convolution(match.conv, weight.dims, scope.path)
-    before, after = match.before, match.after
+def weights_of(match: Match, scope: Scope) -> SiteWeights:
+    """The constants of one site."""
     return SiteWeights(
         site=match.site,
-        weight=fold_weight(weight, geometry, before, after),
-        bias=fold_bias(weight, bias, geometry, before, after, bias_dtype),
+        weight=weight_of(match, scope),
+        bias=bias_of(match, scope),
         residual=match.residual,
     )
+
+
+def weight_of(match: Match, scope: Scope) -> Array:
+    """The weight alone: [outputs, channels / group, kernel height, kernel width]."""
+    weight, geometry = _constant(match, scope)
+    if np.all(match.before.scale == 1) and np.all(match.after.scale == 1):
+        return weight.read()
+    return fold_weight(weight, geometry, match.before, match.after)
+
+
+def bias_of(match: Match, scope: Scope, dtype: np.dtype[Any] | None = None) -> Array:
+    """The bias alone, [outputs], in its own type or in that given."""
+    weight, geometry = _constant(match, scope)
+    bias = scope.constants.get(match.bias)
+    return fold_bias(weight, bias, geometry, match.before, match.after, dtype)
+
+
+def _constant(match: Match, scope: Scope) -> tuple[Constant, Convolution]:
+    weight = scope.constants.get(match.weight)
+    assert weight is not None  # A site has a constant weight.
+    return weight, read_convolution(match.conv, weight.dims, scope.path)
