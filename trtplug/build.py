@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING
 from trtplug.backends.backend import Backend, BuildRequest, InputRange
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Children, Limits
-from trtplug.errors import OutputError, TrtplugError
+from trtplug.engine.lock import Lock
+from trtplug.engine.tactic_policy import TacticPolicy
+from trtplug.errors import (
+    LockMismatchError,
+    OutputError,
+    TacticUnavailableError,
+    TrtplugError,
+)
 from trtplug.offer.for_build import PluginJob
+from trtplug.passes.choose import choose_course, make_caching
 from trtplug.plan.plan import Plan, PlannedTarget
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.model.source import Source
     from trtplug.offer.for_build import Offers
-    from trtplug.offer.offer import PluginOffer
+    from trtplug.passes.course import Course, Pass
     from trtplug.produce import Ground
     from trtplug.result import Result
 
@@ -61,6 +69,11 @@ class Job:
     """Whether builds may start while the model is still being checked here."""
     folder: Path
     """The bundle under way."""
+    timing_caches: Path
+    """The store of timing caches."""
+    policy: TacticPolicy
+    lock: Lock | None
+    """To be replayed."""
     plugins: PluginJob | None = None
     """None where the backend takes none."""
 
@@ -71,48 +84,80 @@ def build_misses(
     """Results in the order in which the targets end.
 
     Raises:
-        TrtplugError: the model or the shapes cannot be used, for any target.
+        TrtplugError: the model or the shapes cannot be used, or the tactics asked for cannot be
+            had, for any target.
     """
-    repeat = job.plan.repeat
     # On the GPU at hand one at a time: two at once would time each other's kernels.
     jobs = 1 if job.backend.capabilities().needs_gpu else job.jobs
     command, passed_on = job.backend.child_command(), job.backend.passed_on()
     with Children(command, jobs, job.limits, passed_on) as children:
-        folders = _folders(job, targets, repeat)
-        source, offers = _start(job, children, folders, on_event)
+        courses = _courses(job, targets)
+        source, offers = _start(job, children, courses, on_event)
         # Where builds wait for one another, no processor is free before the first has ended.
-        ground = _ground(job, source, offers) if len(folders) <= jobs else None
+        ground = None
+        if len(targets) * job.plan.repeat <= jobs:
+            ground = _ground(job, source, offers)
         ended: dict[str, list[Outcome]] = defaultdict(list)
-        planned = {t.target: t for t in targets}
         for outcome in children.outcomes(on_event):
             ground = ground or _ground(job, source, offers)
+            course = courses[outcome.target]
+            passes = course.following(ground, outcome) if outcome.status == "built" else None
+            if passes is not None:
+                mended = _mended_of(job, source)
+                children.submit(_requests(job, passes, mended, offers, on_event))
+                continue
             ended[outcome.target].append(outcome)
-            if len(ended[outcome.target]) == repeat:
-                yield _result(job, ground, planned[outcome.target], ended[outcome.target])
+            if len(ended[outcome.target]) == course.expects:
+                yield _result(job, ground, course, ended[outcome.target])
     shutil.rmtree(job.folder / _WORK, ignore_errors=True)
+
+
+def _courses(job: Job, targets: tuple[PlannedTarget, ...]) -> dict[str, Course]:
+    """Each target's course, with one folder for each build: its own in the bundle, and others."""
+    work = job.folder / _WORK
+    with as_output_error(job.folder):
+        work.mkdir()
+        caching = make_caching(job.backend, job.policy, job.plan, job.timing_caches, work)
+        found = {}
+        for target in targets:
+            more = (work / f"{target.sm}-{n}" for n in range(1, job.plan.repeat))
+            folders = (job.folder / target.sm, *more)
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
+            found[target.target] = choose_course(
+                target, folders, plan=job.plan, policy=job.policy, lock=job.lock, caching=caching
+            )
+    return found
 
 
 def _start(
     job: Job,
     children: Children,
-    folders: list[tuple[PlannedTarget, Path]],
+    courses: dict[str, Course],
     on_event: Callable[[str, Event], None],
 ) -> tuple[Source, Offers]:
     """Has the builds run while the model is checked here; what the checks say comes first.
 
     A builder that was given a bad model is ended, whatever it did with it.
     """
+
+    def submit(mended: Path | None, offers: Offers) -> None:
+        for course in courses.values():
+            children.submit(_requests(job, course.opening(), mended, offers, on_event))
+
     if job.ahead:
-        children.submit(_request(job, t, folder, None) for t, folder in folders)
+        submit(None, {})
     else:
-        children.warm(len(folders))
+        children.warm(len(courses) * job.plan.repeat)
     source = _read(job)
-    mended = _mended(job) if source.prepared.data is not None else None
-    offers = _offers(job, source, [t for t, _ in folders], on_event)
+    for course in courses.values():
+        course.read(source)
+    mended = _mended_of(job, source)
+    offers = _offers(job, source, [c.target for c in courses.values()], on_event)
     if job.ahead and mended is not None:
         children.withdraw()
     if mended is not None or not job.ahead:
-        children.submit(_request(job, t, f, mended, offers.get(t.target)) for t, f in folders)
+        submit(mended, offers)
     return source, offers
 
 
@@ -125,10 +170,29 @@ def _offers(
     """What each builder is offered beside the model; choices alone where no plugin is among it."""
     if job.plugins is None:
         return {}
-    once = {t.target: t for t in targets}.values()
     if not job.plugins.may_choose:
-        return job.plugins.choices(source, once)
-    return job.plugins.offers(source, once, job.folder, job.folder / _WORK, on_event)
+        return job.plugins.choices(source, targets)
+    return job.plugins.offers(source, targets, job.folder, job.folder / _WORK, on_event)
+
+
+def _mended_of(job: Job, source: Source) -> Path | None:
+    """The mended copy of the model; None where the file itself will do."""
+    return _mended(job) if source.prepared.data is not None else None
+
+
+def _requests(
+    job: Job,
+    passes: tuple[Pass, ...],
+    mended: Path | None,
+    offers: Offers,
+    on_event: Callable[[str, Event], None],
+) -> Iterator[BuildRequest]:
+    """What the builder is asked; says so first where a build has several passes."""
+    for number, each in enumerate(passes):
+        if each.name and number == 0:
+            told = {"name": each.name, "number": each.number, "of": each.of}
+            on_event(each.target.target, {"event": "pass", **told})
+        yield _request(job, each, mended, offers)
 
 
 def _mended(job: Job) -> Path:
@@ -147,33 +211,12 @@ def _read(job: Job) -> Source:
     return source
 
 
-def _folders(
-    job: Job, targets: tuple[PlannedTarget, ...], repeat: int
-) -> list[tuple[PlannedTarget, Path]]:
-    """One folder for each build: that of the target in the bundle, and others to compare with."""
-    with as_output_error(job.folder):
-        (job.folder / _WORK).mkdir()
-        folders = [
-            (t, job.folder / _WORK / f"{t.sm}-{n}" if n else job.folder / t.sm)
-            for t in targets
-            for n in range(repeat)
-        ]
-        for _, folder in folders:
-            folder.mkdir(exist_ok=True)
-    return folders
-
-
-def _request(
-    job: Job,
-    target: PlannedTarget,
-    folder: Path,
-    mended: Path | None,
-    offer: PluginOffer | None = None,
-) -> BuildRequest:
+def _request(job: Job, each: Pass, mended: Path | None, offers: Offers) -> BuildRequest:
+    offer = offers.get(each.target.target)
     data = (offer.model if offer is not None else None) or mended
     return BuildRequest(
-        target=target.target,
-        sm=parse_target(target.target).sm.number,
+        target=each.target.target,
+        sm=parse_target(each.target.target).sm.number,
         # A link is not followed: external data lies beside the name that was given.
         model=str(job.model.parent.resolve() / job.model.name),
         data=str(data) if data is not None else None,
@@ -181,7 +224,10 @@ def _request(
         ranges=_input_ranges(job.ranges),
         more_profiles=tuple(map(_input_ranges, job.more_profiles)),
         options=job.options,
-        folder=str(folder),
+        timing_cache=str(each.timing_cache) if each.timing_cache is not None else None,
+        strict_cache=each.strict_cache,
+        record=each.record,
+        folder=str(each.folder),
         # What times kernels keeps its log in full: a second try would tell nothing more.
         verbose=not job.backend.capabilities().reproducible,
     )
@@ -217,27 +263,32 @@ def _ground(job: Job, source: Source, offers: Offers) -> Ground:
     )
 
 
-def _result(job: Job, ground: Ground, planned: PlannedTarget, outcomes: list[Outcome]) -> Result:
+def _result(job: Job, ground: Ground, course: Course, outcomes: list[Outcome]) -> Result:
     from trtplug.engine.failure import failure_of
-    from trtplug.produce import produce_target
     from trtplug.result import Result
 
+    planned = course.target
     failed = next((o for o in outcomes if o.status != "built"), None)
     place = job.folder / planned.sm
     if failed is not None:
         if failed.status == "unwritable":
             raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
+        if (meant := course.why_failed(failed)) is not None:
+            raise meant
         _keep_the_log_only(place)
         limits = job.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
         return Result(target=planned, error=error)
+    ordered = sorted(outcomes, key=lambda o: o.folder != str(place))
     try:
-        first = next(o for o in outcomes if o.folder == str(place))
-        made, report = produce_target(ground, planned, first, _agreement(outcomes))
+        made, report = course.finish(ground, ordered, _agreement(outcomes))
+    except (LockMismatchError, TacticUnavailableError):
+        raise
     except TrtplugError as error:
         _keep_the_log_only(place)
         return Result(target=planned, error=error)
-    _store(job, planned, made)
+    if course.keeps(report):
+        _store(job, planned, made)
     return Result(target=planned, made=made, report=report)
 
 

@@ -16,9 +16,18 @@ from trtplug.backends.find import choose_backend, local_sm
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Limits
 from trtplug.build import Job, build_misses
+from trtplug.engine.lock import Lock
+from trtplug.engine.tactic_policy import TacticPolicy
 from trtplug.errors import OptionUnsupportedError, TrtplugError
 from trtplug.model.digest import digest_model
 from trtplug.offer.for_build import PluginJob
+from trtplug.passes.policy import (
+    TIMING_CACHES,
+    check_lock,
+    check_policy,
+    open_lock,
+    wishes_of,
+)
 from trtplug.plan.evidence import read_evidence
 from trtplug.plan.make import Builder, Wish, make_plan, resolve_targets
 from trtplug.plan.plan import Plan, PlannedTarget
@@ -60,6 +69,8 @@ class BuildCommand:
     """How often each engine is built, to see whether the builds agree."""
     force: bool = False
     """Build even where the store has the engine."""
+    policy: TacticPolicy = field(default_factory=TacticPolicy)
+    """Where tactics come from."""
     plugin: PluginWish = field(default_factory=PluginWish)
 
 
@@ -74,6 +85,8 @@ class Planned:
     plan: Plan
     ahead: bool
     """Whether builders may have the file while it is still being checked here."""
+    lock: Lock | None
+    """To be replayed."""
     plugins: PluginJob | None
     """None where the backend takes none."""
 
@@ -97,10 +110,15 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
     Raises:
         TrtplugError: what was asked for cannot be meant, or this machine cannot do it.
     """
+    lock = open_lock(command.policy)
+    command = _as_recorded(command, lock)
     digest = digest_model(command.model)
     profiles = load_profiles(bundled_folders(settings))
     backend = choose_backend(command.backend, lambda b: _serves(b, command, profiles))
     backend.check_options(command.options)
+    check_policy(command.policy, backend)
+    if lock is not None:
+        check_lock(lock, str(command.policy.locked), backend)
     store = Store(root=settings.store)
     plugins = _plugin_job(command, backend, profiles, store)
     wish = Wish(
@@ -109,9 +127,11 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         targets=command.targets,
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
-        flags={**_flags(command), **(plugins.as_flags() if plugins else {})},
+        flags={**_flags(command, lock), **(plugins.as_flags() if plugins else {})},
+        timing_cache=command.policy.cache,
         repeat=command.repeat,
-        fresh=command.force,
+        # What a lock is to reproduce is built, and compared.
+        fresh=command.force or lock is not None,
         kernels=plugins.kernels_digest() if plugins else "",
         out=str(command.out),
     )
@@ -122,12 +142,24 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         profiles=profiles,
         store=store,
         plan=plan,
-        # What a builder with plugins reads is made here first.
         ahead=digest.self_contained
         and command.precision.target == "keep"
-        and not (plugins and plugins.may_choose),
+        # What a builder with plugins reads is made first; what goes in is compared with a lock.
+        and not (plugins and plugins.may_choose)
+        and lock is None
+        and not command.policy.wished,
+        lock=lock,
         plugins=plugins,
     )
+
+
+def _as_recorded(command: BuildCommand, lock: Lock | None) -> BuildCommand:
+    """Backend and target of a lock, where none were given."""
+    if lock is None:
+        return command
+    backend = lock.backend if command.backend == "auto" else command.backend
+    targets = command.targets or (lock.target.rpartition(":")[2],)
+    return replace(command, backend=backend, targets=targets)
 
 
 def _plugin_job(
@@ -172,12 +204,13 @@ def with_choices(planned: Planned, source: Source) -> Plan:
     return replace(plan, targets=targets)
 
 
-def _flags(command: BuildCommand) -> dict[str, str]:
+def _flags(command: BuildCommand, lock: Lock | None) -> dict[str, str]:
     profiles = {
         f"profile_{position}": "; ".join(map(str, ranges))
         for position, ranges in enumerate(command.more_profiles, 2)
     }
-    return {**command.options.as_flags(), **command.precision.as_flags(), **profiles}
+    flags = {**command.options.as_flags(), **command.precision.as_flags(), **profiles}
+    return {**flags, **(wishes_of(lock) if lock is not None else command.policy.as_flags())}
 
 
 def _builder(backend: Backend) -> Builder:
@@ -224,7 +257,18 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
         manifest = _manifest(planned.plan, results, folder)
     from trtplug.result import built_of
 
-    return built_of(manifest, results)
+    return built_of(manifest, results, _gate_problems(planned, results))
+
+
+def _gate_problems(planned: Planned, results: list[Result]) -> tuple[str, ...]:
+    """Why `--require-cache` is not met. What the store of engines has was built from a hit."""
+    if planned.command.policy.cache != "require":
+        return ()
+    from trtplug.passes.cached import gate_problem
+
+    made = ((r.target.target, r.report) for r in results if r.report is not None)
+    found = ((target, gate_problem(report)) for target, report in made)
+    return tuple(f"{target}: {problem}" for target, problem in found if problem)
 
 
 def _results(planned: Planned, folder: Path, listener: Listener) -> Generator[Result, None, None]:
@@ -258,6 +302,9 @@ def _job(planned: Planned, folder: Path) -> Job:
         plan=planned.plan,
         ahead=planned.ahead,
         folder=folder.resolve(),
+        timing_caches=planned.store.root / TIMING_CACHES,
+        policy=command.policy,
+        lock=planned.lock,
         plugins=planned.plugins,
     )
 

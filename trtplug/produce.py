@@ -6,12 +6,13 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trtplug
 from trtplug.backends.log import Listing, parse_inspector_json, parse_layer_text
+from trtplug.backends.tactic_table import CandidateTable, with_winner
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.contents import describe_file
@@ -24,6 +25,8 @@ from trtplug.engine.manifest import (
     ManifestModel,
     ManifestTarget,
 )
+from trtplug.engine.pins import EditReason
+from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.errors import BuildFailedError
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
@@ -35,7 +38,7 @@ from trtplug.report.choices import refuse_dropped
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
+from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland, SelectedBy
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.tactics.kernel_mark import find_marks
@@ -43,9 +46,7 @@ from trtplug.target import parse_target
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
-    from trtplug.backends.tactic_table import CandidateTable
     from trtplug.engine.cache_files import CacheEntry
-    from trtplug.engine.timing_cache import CacheOutcome
 
     # It loads the tactics, which most builds have no use for.
     from trtplug.offer.offer import PluginOffer  # noqa: TC004
@@ -54,6 +55,21 @@ if TYPE_CHECKING:
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tactics:
+    """What is known of a build's tactics beside its own log."""
+
+    cache: CacheOutcome | None = None
+    """What the build did with its timing cache; None where the builder has none."""
+    tables: tuple[CandidateTable, ...] = ()
+    """Of an earlier pass or a lock; a table in the build's own log counts more."""
+    asked_by: Mapping[str, EditReason] = field(default_factory=dict)
+    """Cache key -> the wish that overruled the builder."""
+    locked: bool = False
+    """Whether a lock was replayed, so that no tactic is the builder's choice."""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +100,7 @@ def produce_target(
     planned: PlannedTarget,
     outcome: Outcome,
     agreement: Agreement | None,
-    cache: CacheOutcome | None = None,
+    tactics: Tactics | None = None,
 ) -> tuple[ManifestTarget, Report]:
     """Names the engine, writes report and lock beside it, and says what the manifest holds.
 
@@ -93,8 +109,8 @@ def produce_target(
         planned: the target.
         outcome: of its build.
         agreement: of repeated builds.
-        cache: what the build did with its timing cache; None where the builder has none. The cache
-            itself, and its sidecar, are taken from the target's folder where they lie there.
+        tactics: what is known of them beside the build's log. The timing cache itself, and its
+            sidecar, are taken from the target's folder where they lie there.
 
     Raises:
         BuildFailedError: the file is not what the builder gave.
@@ -102,18 +118,19 @@ def produce_target(
     """
     place = ground.folder / planned.sm
     engine = _name_engine(ground, planned, outcome)
-    listing = _take_listing(place)
-    tables = read_tables(place / "build.log")
+    listing = take_listing(place)
+    tactics = tactics or Tactics()
     cached = _read_cache(place)
-    report = make_report(_inputs(ground, planned, outcome, engine, listing, tables, cache))
+    tactics = replace(tactics, tables=_tables(tactics, read_tables(place / "build.log"), cached))
+    report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
     _check_precision(ground.plan.precision, report)
     refuse_dropped(report, ground.offers.get(planned.target))
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
-    lock = _lock(ground, planned, outcome, report, shapes, tables, cached)
+    lock = _lock(ground, planned, outcome, report, shapes, tactics, cached)
     (place / LOCK).write_text(to_json(lock), encoding="utf-8")
-    further = (name for name in _FURTHER if (place / name).is_file())
+    further = (name for name in FURTHER_FILES if (place / name).is_file())
     names = ("report.json", "report.html", LOCK, "build.log", *further)
     made = ManifestTarget(
         target=planned.target,
@@ -145,7 +162,7 @@ def engine_name(model_file: str, target: str) -> str:
     return f"{stem}.{parse_target(target).file_part}.engine"
 
 
-_FURTHER = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
+FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
 """Files of a target that only some builders leave."""
 
 _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
@@ -183,7 +200,7 @@ def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> Re
     )
 
 
-def _take_listing(place: Path) -> Listing | None:
+def take_listing(place: Path) -> Listing | None:
     """The layers, from the builder's log or from the engine inspector; that file stays."""
     text, inspector = place / "layers.txt", place / "inspector.json"
     if text.is_file():
@@ -207,6 +224,15 @@ def _read_cache(place: Path) -> CacheEntry | None:
     return read_cache(place / CACHE)
 
 
+def _tables(
+    tactics: Tactics, logged: tuple[CandidateTable, ...], cached: CacheEntry | None
+) -> tuple[CandidateTable, ...]:
+    """All tables, with the tactics that the timing cache holds in the end."""
+    latest = {table.key: table for table in (*tactics.tables, *logged)}
+    winners = cached.sidecar.winners if cached else {}
+    return tuple(with_winner(t, winners.get(t.key, t.selected)) for t in latest.values())
+
+
 def read_tables(log: Path) -> tuple[CandidateTable, ...]:
     """The candidate tables in a builder's log; most logs have none, and are not parsed."""
     data = log.read_bytes()
@@ -223,8 +249,7 @@ def _inputs(
     outcome: Outcome,
     engine: ReportEngine,
     listing: Listing | None,
-    tables: tuple[CandidateTable, ...],
-    cache: CacheOutcome | None,
+    tactics: Tactics,
 ) -> ReportInputs:
     found = (find_profile(name, ground.profiles) for name in planned.gpus)
     offer = ground.offers.get(planned.target)
@@ -248,15 +273,24 @@ def _inputs(
             *ground.oddities,
             *ground.prepared.repairs,
             *outcome.warnings,
+            *tactics.warnings,
             *(_aslr_warning(outcome) if ground.reproducible else ()),
         ),
-        tables=tables,
-        cache=report_timing_cache(cache),
+        tables=tactics.tables,
+        selected_by=_selected_by(tactics),
+        cache=report_timing_cache(tactics.cache),
         offer=offer,
         kernels=(
             find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
         ),
     )
+
+
+def _selected_by(tactics: Tactics) -> dict[str, SelectedBy]:
+    """Cache key -> who decided its tactic, where it was not the builder."""
+    if tactics.locked:
+        return {table.key: "lock" for table in tactics.tables}
+    return dict(tactics.asked_by)
 
 
 def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
@@ -293,7 +327,7 @@ def _lock(
     outcome: Outcome,
     report: Report,
     shapes: tuple[str, ...],
-    tables: tuple[CandidateTable, ...],
+    tactics: Tactics,
     cached: CacheEntry | None,
 ) -> Lock:
     return Lock(
@@ -317,7 +351,11 @@ def _lock(
         timing_cache=_lock_cache(planned.sm, cached) if cached else None,
         layers=lock_layers(report),
         tactics=(
-            lock_tactics(cached.sidecar.winners, tables, ground.prepared.names) if cached else None
+            lock_tactics(
+                cached.sidecar.winners, tactics.tables, ground.prepared.names, tactics.asked_by
+            )
+            if cached
+            else None
         ),
         sites=lock_sites(report),
     )

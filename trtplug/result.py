@@ -34,12 +34,16 @@ class Built:
     manifest: Manifest
     reports: Mapping[str, Report]
     """By target; without those of targets that were in the store."""
+    gate_problems: tuple[str, ...] = ()
+    """Why a gate failed; the bundle was written all the same."""
 
 
-def built_of(manifest: Manifest, results: list[Result]) -> Built:
+def built_of(
+    manifest: Manifest, results: list[Result], gate_problems: tuple[str, ...] = ()
+) -> Built:
     """The manifest with the reports that were made for it."""
     reports = {r.target.target: r.report for r in results if r.report is not None}
-    return Built(manifest=manifest, reports=reports)
+    return Built(manifest=manifest, reports=reports, gate_problems=gate_problems)
 
 
 def failure_entry(result: Result, folder: Path) -> ManifestFailure:

@@ -25,6 +25,7 @@ def report(here):
         ),
         margin=None,
         near_tie=None,
+        selected_by="builder",
         why="no layer",
     )
     (here / "r.json").write_text(to_json(replace(small, unjoined_candidates=(apart,))))

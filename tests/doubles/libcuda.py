@@ -1,4 +1,4 @@
-"""A CUDA driver library that shows one GPU and can do nothing else, written as machine code."""
+"""Libraries of a driver that shows one GPU and can do nothing else, written as machine code."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def write_libcuda(
             "cuDeviceGetAttribute": _attribute(sm // 10, sm % 10),
             # NVRTC asks for private tables where there is a driver: CUDA_ERROR_NOT_FOUND.
             "cuGetExportTable": b"\xb8" + struct.pack("<i", 500) + b"\xc3",
+        },
+    )
+
+
+def write_nvml(folder: Path, *, driver: str = "580.95.05") -> Path:
+    """Writes `libnvidia-ml.so.1`, which tells the version of the driver."""
+    return write_library(
+        folder / "libnvidia-ml.so.1",
+        {
+            "nvmlInit_v2": RETURN_ZERO,
+            "nvmlSystemGetDriverVersion": _store_bytes(driver.encode() + b"\0") + RETURN_ZERO,
+            "nvmlShutdown": RETURN_ZERO,
         },
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.bindings.packages import installed
 from tests.bindings.versions import VERSIONS
 from tests.cli_runner import Ran, run_apart, start
-from tests.doubles.libcuda import write_libcuda
+from tests.doubles.libcuda import write_libcuda, write_nvml
 
 if TYPE_CHECKING:
     import subprocess
@@ -56,6 +56,7 @@ def make_site(
     *,
     version: str = "11.4.0.106",
     cuda_package: str | None = "pycuda",
+    driver: str | None = "580.95.05",
     quick_plugins: bool = False,
     **gpu: object,
 ) -> Site:
@@ -65,6 +66,7 @@ def make_site(
         folder: where.
         version: of TensorRT.
         cuda_package: None leaves CUDA's package out.
+        driver: None leaves out what tells its version.
         quick_plugins: whether `tensorrt.plugin` is there: NVIDIA's own, out of the release's wheel.
         gpu: see `write_libcuda`.
     """
@@ -82,6 +84,8 @@ def make_site(
         (site / "pycuda").symlink_to(_DOUBLES / "pycuda")
         install(site, "pycuda", "2026.1")
     write_libcuda(site / "lib", **gpu)  # type: ignore[arg-type]
+    if driver is not None:
+        write_nvml(site / "lib", driver=driver)
     return Site(folder=site, work=work)
 
 

@@ -78,6 +78,7 @@ def test_bundle_and_report_on_each_release(tmp_path: Path, version: str):
         "build.log",
         "inspector.json",
         "timing.cache",
+        "timing.cache.json",
     }
     report = report_of(site)
     layers = report["layers"]

@@ -7,7 +7,7 @@ from tests.engine.test_timing_cache import build, held
 from trtplug.engine.build_cache import lay_out, take_in
 from trtplug.engine.cache_transfer import read_cache
 from trtplug.engine.lock import CACHE, CACHE_FILES
-from trtplug.engine.timing_cache import TimingCacheStore
+from trtplug.engine.timing_cache import Attached, TimingCacheStore
 from trtplug.errors import OutputError
 
 API = StandIn()
@@ -54,6 +54,19 @@ def test_a_cache_that_tensorrt_does_not_read_does_not_ship(store, tmp_path):
 
 def test_a_build_without_a_cache_has_no_outcome(store, tmp_path):
     assert take(store, store.attach(identity(), API), tmp_path) is None
+
+
+def test_without_a_store_the_pair_ships_and_nothing_is_kept(tmp_path):
+    store = TimingCacheStore(root=tmp_path / "timing")
+    attached = Attached(identity=identity(), blob=None, before={}, rejected="", set_aside=None)
+    (tmp_path / CACHE).write_bytes(API.make(values(1, 2)))
+    outcome = take_in(None, attached, API, tmp_path, model_sha256="0" * 64, why_apart="as asked")
+    assert (outcome.word, outcome.reason, outcome.sha256) == ("cold", "as asked", None)
+    assert (outcome.accounting.hits, len(outcome.accounting.new)) == (0, 2)
+    assert read_cache(tmp_path / CACHE).sidecar.winners == {key(1): "0x1", key(2): "0x2"}
+    assert not store.root.exists()
+    (tmp_path / CACHE).write_bytes(b"junk")
+    assert take_in(None, attached, API, tmp_path, model_sha256="").word == "rejected"
 
 
 def test_a_folder_that_cannot_be_written_says_so(store, tmp_path):

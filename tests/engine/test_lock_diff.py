@@ -86,7 +86,7 @@ def test_another_tactic_of_the_same_kernel_is_a_change():
 def test_other_fusion_is_told_by_node():
     split = (
         TRT.layers[0],
-        layer("conv0_myl0_1", ["conv0"], "fprop"),
+        layer("conv0_myl0_1", ["conv0"], "fprop", "0x3"),
         layer("relu0_myl0_2", ["relu0"], "relu", kind="kgen"),
         TRT.layers[2],
     )
@@ -97,7 +97,7 @@ def test_other_fusion_is_told_by_node():
         ("removed", "conv0+relu0_myl0_1"),
     ]
     assert [(n.node, n.after) for n in diff.nodes] == [
-        ("conv0", "correlation fprop"),
+        ("conv0", "correlation fprop 0x3"),
         ("relu0", "kgen relu"),
     ]
 
@@ -120,6 +120,31 @@ def test_a_reformat_more_is_an_added_layer():
     assert diff.differs
 
 
+def test_a_tactic_that_one_build_does_not_tell_is_no_change():
+    """A hit in the timing cache prints no table; the kernel's name says what runs."""
+    layers = tuple(replace(one, tactic_hash=None, cache_key=None) for one in TRT.layers)
+    tactics = tuple(replace(one, op=None, onnx_nodes=()) for one in TRT.tactics)
+    hit = replace(TRT, layers=layers, tactics=tactics)
+    for diff in (diff_locks(TRT, hit), diff_locks(hit, TRT)):
+        assert not diff.differs
+    other = replace(hit, layers=(*layers[:2], replace(layers[2], kernel="another")))
+    diff = diff_locks(TRT, other)
+    assert [c.name for c in diff.layers] == ["conv1_myl0_2"]
+    assert [n.node for n in diff.nodes] == ["conv1"]
+
+
+def test_keys_of_other_models_in_the_same_cache_are_no_change():
+    hit = replace(TRT, tactics=(*TRT.tactics, tactic("0xc", "0x3")))
+    assert not diff_locks(TRT, hit).differs
+    assert not diff_locks(hit, TRT).differs
+    # A key that the build timed itself is one of its own.
+    timed = replace(TRT, tactics=(*TRT.tactics, tactic("0xc", "0x3", "conv2")))
+    assert [d.field for d in diff_locks(TRT, timed).tactics] == ["conv2 (0xc)"]
+    # And so is one whose winner is another.
+    won = replace(TRT, tactics=(TRT.tactics[0], tactic("0xb", "0x9")))
+    assert [d.field for d in diff_locks(TRT, won).tactics] == ["conv1 (0xb)"]
+
+
 def test_keys_that_follow_their_names_are_no_change():
     """Keys follow layer names: another name, another key, though nothing else changed."""
     rekeyed = replace(
@@ -134,7 +159,7 @@ def test_keys_that_follow_their_names_are_no_change():
         "new (0xc)",
     ]
     nameless = replace(TRT, tactics=(tactic("0xc", "0x1"), TRT.tactics[1]))
-    assert len(diff_locks(TRT, nameless).tactics) == 2
+    assert [d.field for d in diff_locks(TRT, nameless).tactics] == ["conv0+relu0 (0xa)"]
 
 
 def test_only_as_many_keys_are_taken_for_others_as_there_are():
@@ -145,8 +170,8 @@ def test_only_as_many_keys_are_taken_for_others_as_there_are():
 
 
 def test_keys_without_nodes_are_never_taken_for_others():
-    one, two = (replace(TRT, tactics=(tactic(k, "0x1"),)) for k in ("0xa", "0xb"))
-    assert [d.field for d in diff_locks(one, two).tactics] == ["0xa", "0xb"]
+    one, two = (replace(TRT, tactics=(tactic(k, "0x1", "op"),)) for k in ("0xa", "0xb"))
+    assert [d.field for d in diff_locks(one, two).tactics] == ["op (0xa)", "op (0xb)"]
 
 
 def test_a_winner_that_changed_is_named_by_its_operation():

@@ -73,6 +73,13 @@ def test_the_sidecar_says_what_builds_did(store):
     assert entry.sidecar.last_used == entry.sidecar.builds[-1].when
 
 
+def test_a_hit_has_nothing_to_combine(store, monkeypatch):
+    build(store, [1, 2])
+    monkeypatch.setattr(StandIn, "combine", lambda *_: pytest.fail("combined"))
+    assert build(store, [1]).word == "hit"
+    assert held(store) == {key(1), key(2)}
+
+
 def test_another_identity_is_another_entry(store):
     build(store, [1])
     other = identity(driver="1")

@@ -92,9 +92,9 @@ def test_rows_are_sorted_and_say_who_timed_them():
 
 def test_apart_tables_have_labels_and_empty_ones_are_not_told():
     joined = join_tables((), [CONV, replace(CONV, key=OTHER_KEY, candidates=())])
-    (found,) = unjoined_candidates(joined, {"conv1": "Conv.1"})
+    (found,) = unjoined_candidates(joined, {"conv1": "Conv.1"}, {})
     assert (found.onnx_nodes, found.cache_key) == (("Conv.1",), KEY)
-    assert unjoined_candidates(NO_TABLES, {}) == ()
+    assert unjoined_candidates(NO_TABLES, {}, {}) == ()
 
 
 @given(

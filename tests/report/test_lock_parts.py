@@ -38,12 +38,14 @@ def test_sites_carry_the_choice_and_the_kernel():
 def test_tactics_are_all_keys_of_the_cache_named_where_the_log_names_them():
     logged = table("conv", [0.01, 0.02], onnx_layers=("n",))
     winners = {OTHER_KEY: "0x9", KEY: logged.candidates[1].tactic_hash}
-    first, second = lock_tactics(winners, [logged], {"n": "label"})
+    first, second = lock_tactics(winners, [logged], {"n": "label"}, {KEY: "pin"})
     assert (first.key, first.op, first.onnx_nodes) == (KEY, "conv", ("label",))
     # The winner in the cache, which need not be what this build chose.
     assert first.kernel == logged.candidates[1].kernel
+    assert first.asked_by == "pin"
     assert (second.key, second.op, second.kernel) == (OTHER_KEY, None, None)
-    (strange,) = lock_tactics({KEY: "0x77"}, [logged], {})
+    assert second.asked_by is None
+    (strange,) = lock_tactics({KEY: "0x77"}, [logged], {}, {})
     assert strange.kernel is None
 
 

@@ -67,6 +67,7 @@ def test_candidates_of_no_layer_say_why() -> None:
         candidates=small_report().layers[2].candidates,
         margin=None,
         near_tie=None,
+        selected_by="builder",
         why="no layer",
     )
     section = sections(replace(chain_report(2), unjoined_candidates=(table,)))[-1]

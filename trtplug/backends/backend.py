@@ -53,6 +53,10 @@ class BuildRequest:
     """Optimization profiles beside that of `ranges`."""
     timing_cache: str | None = None
     """Path of a timing cache to begin with; None begins with an empty one."""
+    strict_cache: bool = False
+    """Whether a tactic that the timing cache lacks ends the build."""
+    record: bool = False
+    """Whether only what is learned about tactics counts: the engine is not run."""
     folder: str
     """A folder of its own for `engine`, `layers.txt` and `build.log`."""
     cpu: int | None = None
@@ -77,10 +81,11 @@ def _padded(line: str) -> str:
 
 
 EventKind = Literal[
-    "ready", "waiting", "phase", "step", "end", "built", "refused", "failed", "unwritable"
+    "ready", "waiting", "pass", "phase", "step", "end", "built", "refused", "failed", "unwritable"
 ]
-"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `phase`,
-`step`, `end`: progress. The last four end a build."""
+"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `pass`: the
+build has several, and this one begins (`number`, `of`). `phase`, `step`, `end`: progress. The last
+four end a build."""
 
 ENDS = ("built", "refused", "failed", "unwritable")
 """`unwritable`: the system refused a file in the request's folder; a full disk, most often."""

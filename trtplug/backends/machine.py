@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtplug.backends.gpu import Gpu, GpuSearch, find_gpus
 
 _DRIVER_VERSION = Path("/sys/module/nvidia/version")
+_NVML = "libnvidia-ml.so.1"
+_LONGEST_VERSION = 80
+"""Characters. Source: nvml.h, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +29,7 @@ class Machine:
     """Full build of the builder here that has timing caches; None where none is installed."""
 
 
-def read_machine(search: GpuSearch | None = None, version: Path = _DRIVER_VERSION) -> Machine:
+def read_machine(search: GpuSearch | None = None, version: Path | None = None) -> Machine:
     """Looks; never raises, and loads no builder."""
     from trtplug.backends.cache_api import caching_backend
 
@@ -33,15 +37,34 @@ def read_machine(search: GpuSearch | None = None, version: Path = _DRIVER_VERSIO
     backend = caching_backend()
     return Machine(
         gpus=found.gpus,
-        driver=driver_version(version),
+        driver=driver_version() if version is None else _in_file(version),
         cuda=found.driver,
         gpu_problem=found.problem,
         tensorrt=backend.version() if backend else None,
     )
 
 
-def driver_version(file: Path = _DRIVER_VERSION) -> str | None:
-    """Version of the kernel driver; None where there is none."""
+def driver_version() -> str | None:
+    """Version of the kernel driver; None where there is none.
+
+    NVML tells it everywhere, the kernel module's file on Linux proper alone (not under WSL).
+    """
+    return _from_nvml() or _in_file(_DRIVER_VERSION)
+
+
+def _from_nvml() -> str | None:
+    try:
+        nvml = ctypes.CDLL(_NVML)
+    except OSError:
+        return None
+    text = ctypes.create_string_buffer(_LONGEST_VERSION)
+    if nvml.nvmlInit_v2() or nvml.nvmlSystemGetDriverVersion(text, len(text)):
+        return None
+    nvml.nvmlShutdown()
+    return text.value.decode("ascii", "replace").strip() or None
+
+
+def _in_file(file: Path) -> str | None:
     try:
         return file.read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):

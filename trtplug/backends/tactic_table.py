@@ -6,7 +6,7 @@ engine. Derived here and nowhere else: the runner-up, the margin to it, and what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NEAR_TIE = 0.05
 """A margin below this is a near tie: trtexec warns of unstable times from a coefficient of
@@ -76,6 +76,14 @@ class CandidateTable:
     def near_tie(self) -> bool | None:
         """Whether the margin is so small that another build may choose otherwise; None: unknown."""
         return None if self.margin is None else self.margin < NEAR_TIE
+
+
+def with_winner(table: CandidateTable, tactic_hash: str | None) -> CandidateTable:
+    """The same table with another tactic taken."""
+    if tactic_hash is None or tactic_hash == table.selected:
+        return table
+    cost = next((c.cost_ms for c in table.candidates if c.tactic_hash == tactic_hash), None)
+    return replace(table, selected=tactic_hash, selected_ms=cost, written=None)
 
 
 def _cost(candidate: Candidate) -> float:

@@ -30,7 +30,7 @@ class TrialRequest:
     host_code: bool = False
     """Whether code in the engine may run on the host: version-compatible engines need it."""
     weightless: bool = False
-    """Whether the engine lacks weights, so that it can be loaded and not run."""
+    """Whether the engine is only loaded: it lacks weights, or is not the one that ships."""
 
     jit_plugins: bool = False
     """Whether kernels of ours in it are launched from Python."""

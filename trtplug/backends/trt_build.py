@@ -24,6 +24,7 @@ from trtplug.backends.trt_config import (
     creation_flags,
     load_plugins,
     set_parser_flags,
+    set_strict_cache,
     set_trt_options,
 )
 
@@ -96,6 +97,8 @@ class TrtAdapter:
         config.progress_monitor = monitor = make_monitor(trt, parsed.log, emit)
         set_common_options(trt, config, request.options)
         problems = set_trt_options(trt, config, trt_options_from(request.options.trt))
+        if request.strict_cache:
+            problems += set_strict_cache(trt, config)
         problems += add_profiles(builder, network, config, request)
         # The cache must outlive the build.
         cache, refusal = _attach_cache(config, request.timing_cache)
@@ -109,7 +112,11 @@ class TrtAdapter:
         return Built(memoryview(plan))
 
     def finish(self, request: BuildRequest, log: BuildLog, emit: Emit) -> dict[str, object]:  # noqa: ARG002
-        """Loads the engine in a process of its own, inspects it, and runs it once."""
+        """Loads the engine in a process of its own, inspects it, and runs it once.
+
+        One that was built to record tactics is not run: the tactic that crashes may be the one that
+        is to be replaced.
+        """
         options = request.options.trt
         if not options.trial_run:
             return {}
@@ -119,12 +126,12 @@ class TrtAdapter:
                 folder=request.folder,
                 plugin_libraries=tuple(p.path for p in options.plugin_libraries),
                 host_code=options.version_compatible,
-                weightless=options.strip,
+                weightless=options.strip or request.record,
                 jit_plugins=self._jit,
             )
         )
         emit(event="end", name="Running the engine once")
-        if result.problem:
+        if result.problem and not request.record:
             return {"reasons": [result.problem, *result.last_lines]}
         return {"trial": result.sentence}
 

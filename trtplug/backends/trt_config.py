@@ -60,6 +60,15 @@ def set_trt_options(trt: Any, config: Any, options: TrtOptions) -> list[str]:
     return _set_route(config, options.build_route)
 
 
+def set_strict_cache(trt: Any, config: Any) -> list[str]:
+    """A tactic that the timing cache lacks becomes an error; why that cannot be, in words."""
+    flag = getattr(trt.BuilderFlag, "ERROR_ON_TIMING_CACHE_MISS", None)
+    if flag is None:
+        return ["--locked: the TensorRT installed here has no ERROR_ON_TIMING_CACHE_MISS"]
+    config.set_flag(flag)
+    return []
+
+
 def _set_search(trt: Any, config: Any, options: TrtOptions) -> None:
     """How kernels are looked for."""
     if options.avg_timing is not None:

@@ -11,7 +11,8 @@ import click
 
 from trtplug.cli.build_options import read_plugin_wish, read_trt_options, trt_options
 from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
-from trtplug.errors import BUILD_FAILED, DONE, UsageError
+from trtplug.cli.tactic_options import read_policy, tactic_options
+from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
     from trtplug.pipeline import BuildCommand
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     "--weight-streaming", is_flag=True, default=None, help="Let weights stay in host memory."
 )
 @trt_options
+@tactic_options
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1000),
@@ -121,6 +123,7 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         jobs=options.get("jobs", len(os.sched_getaffinity(0))),
         repeat=options.get("repeat", 1),
         force=force,
+        policy=read_policy(options),
         plugin=read_plugin_wish(options),
     )
 
@@ -174,4 +177,8 @@ def _build(command: BuildCommand, format: Format) -> int:
     with make_listener(sys.stderr) as listener:
         built = run_build(command, read_settings(), listener)
     show_bundle(built, command.out, format)
-    return BUILD_FAILED if built.manifest.failures else DONE
+    for problem in built.gate_problems:
+        click.echo(f"gate failed: {problem}", err=True)
+    if built.manifest.failures:
+        return BUILD_FAILED
+    return GATE_FAILED if built.gate_problems else DONE

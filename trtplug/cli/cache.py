@@ -150,6 +150,7 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
 
 def _store() -> TimingCacheStore:
     from trtplug.engine.timing_cache import TimingCacheStore
+    from trtplug.passes.policy import TIMING_CACHES
     from trtplug.settings import read_settings
 
-    return TimingCacheStore(root=read_settings().store / "timing-caches")
+    return TimingCacheStore(root=read_settings().store / TIMING_CACHES)

@@ -51,6 +51,12 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "builder_flag": (list,),
     "build_route": _STRING,
     "plugin_library": (list,),
+    "pin": (list,),
+    "ban": (list,),
+    "prefer": (list,),
+    "timing_cache": (bool,),
+    "require_cache": (bool,),
+    "locked": _STRING,
     "plugin": _STRING,
     "plugin_sites": (list,),
     "plugin_tactics": (list,),
@@ -121,7 +127,7 @@ def _problem(key: str, value: object) -> str:
 
 
 def _placed(key: str, value: Any, file: Path) -> Any:  # noqa: ANN401 - a TOML value
-    if key in ("model", "out", "evidence"):
+    if key in ("model", "out", "locked", "evidence"):
         return file.parent / value
     if key == "plugin_library":
         return tuple(file.parent / v for v in value)

@@ -65,6 +65,11 @@ def agreement_words(result: Result) -> str:
     return f"; {agreement.builds} builds differ, in the canonical digest too"
 
 
+def pass_words(event: Event) -> str:
+    """Such as `pass 1 of 2: recording the tactics of each layer`."""
+    return f"pass {event['number']} of {event['of']}: {event['name']}"
+
+
 class LineListener:
     """One line when a target starts, one when it ends; nothing in between."""
 
@@ -86,6 +91,8 @@ class LineListener:
         """Says once that a build has started."""
         if event["event"] == "waiting":
             self._say(f"{target}: {event['name']}")
+        if event["event"] == "pass":
+            self._say(f"{target}: {pass_words(event)}")
         if event["event"] == "phase" and target not in self._started:
             self._started.add(target)
             self._say(f"{target}: building")
@@ -141,6 +148,8 @@ class _Phases:
     def __init__(self) -> None:
         self._open: list[tuple[str, int, int]] = []
         self._most = 0.0
+        self._pass = (1, 1)
+        self._said = ""
 
     def take(self, event: Event) -> tuple[float, str]:
         kind, name = event["event"], str(event.get("name", ""))
@@ -151,12 +160,19 @@ class _Phases:
             self._open = [(n, s, step if n == name else d) for n, s, d in self._open]
         elif kind == "waiting":
             return self._most, name
+        elif kind == "pass":
+            self._pass = int(str(event["number"])), int(str(event["of"]))
+            self._open, self._said = [], pass_words(event)
+            return self._most, self._said
         elif kind == "end":
             self._open = [p for p in self._open if p[0] != name]
         share, width = 0.0, 1.0
         for _, steps, done in self._open:
             share += width * min(done, steps) / steps
             width /= steps
+        number, of = self._pass
+        share = (number - 1 + min(share, 1.0)) / of
         # A bar that goes back would be read as a fault.
-        self._most = max(self._most, min(share, 1.0))
-        return self._most, self._open[-1][0] if self._open else "finishing"
+        self._most = max(self._most, share)
+        phase = self._open[-1][0] if self._open else "finishing"
+        return self._most, f"{self._said}: {phase}" if self._said else phase

@@ -13,10 +13,10 @@ from trtplug.engine.cache_files import write_whole
 from trtplug.engine.cache_sidecar import make_sidecar
 from trtplug.engine.cache_transfer import sidecar_of
 from trtplug.engine.lock import CACHE
+from trtplug.engine.timing_cache import outcome_apart
 from trtplug.scratch import as_output_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from pathlib import Path
 
     from trtplug.backends.cache_api import TimingCacheApi
@@ -37,26 +37,25 @@ def lay_out(attached: Attached, file: Path) -> Path | None:
 
 
 def take_in(
-    store: TimingCacheStore,
+    store: TimingCacheStore | None,
     attached: Attached,
     api: TimingCacheApi,
     folder: Path,
     *,
     model_sha256: str,
-    asked: Collection[str] | None = None,
+    why_apart: str = "",
 ) -> CacheOutcome | None:
     """Publishes the cache that a build left in its folder, and writes the sidecar beside it.
 
     A cache that TensorRT does not read back is taken away: nothing unchecked ships.
 
     Args:
-        store: to publish to.
+        store: to publish to; None for a cache that no other build is to have.
         attached: what the build began with.
         api: the builder's own operations.
         folder: of the build.
         model_sha256: of the model.
-        asked: keys that the build asked for, where that is known. The log's tables are no such
-            list: a hit may print none.
+        why_apart: where there is no store, why.
 
     Returns:
         What the build did; None where it left no cache.
@@ -68,7 +67,12 @@ def take_in(
     if not file.is_file():
         return None
     made = file.read_bytes()
-    outcome = store.publish(attached, api, made, model_sha256=model_sha256, asked=asked)
+    # What the build asked for is not known: of a hit the log tells nothing.
+    outcome = (
+        store.publish(attached, api, made, model_sha256=model_sha256)
+        if store is not None
+        else outcome_apart(attached, api, made, why_apart)
+    )
     values = api.read(made)
     with as_output_error(folder):
         if values is None:

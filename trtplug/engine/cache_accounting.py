@@ -63,8 +63,15 @@ def account(
             for key in sorted(before.keys() & after.keys())
             if before[key] != after[key]
         ),
-        hits=None if asked is None else len(set(asked) & before.keys()),
+        hits=_hits(before, asked),
     )
+
+
+def _hits(before: Mapping[str, str], asked: Collection[str] | None) -> int | None:
+    """An empty cache has none, whatever was asked for."""
+    if not before:
+        return 0
+    return None if asked is None else len(set(asked) & before.keys())
 
 
 def cache_word(accounting: Accounting, *, attached: bool, rejected: bool) -> CacheWord:

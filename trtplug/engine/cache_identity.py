@@ -16,11 +16,10 @@ from trtplug.store import key_of
 if TYPE_CHECKING:
     from trtplug.backends.machine import Machine
 
-_INDIFFERENT = frozenset(
-    {"verbose", "profiling_verbosity", "editable_timing_cache", "strict_cache"}
-)
-"""Flags that change no kernel and no timing. Any other flag counts: a cache too many costs the time
-of a build, a cache too few may give wrong tactics."""
+_INDIFFERENT = frozenset({"trial_run", "pin", "ban", "prefer"})
+"""Flags that change no kernel and no timing: wishes for tactics edit a cache, and an edited one is
+never kept. Any other flag counts: a cache too many costs the time of a build, a cache too few may
+give wrong tactics."""
 
 _ID_DIGITS = 16
 

@@ -51,6 +51,8 @@ class LockTactic:
     """As the builder's log calls it."""
     kernel: str | None
     onnx_nodes: tuple[str, ...]
+    asked_by: Literal["pin", "ban", "prefer"] | None = None
+    """Set where a wish overruled the builder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

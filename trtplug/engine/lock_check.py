@@ -232,3 +232,15 @@ def require_replayed(path: str, problems: tuple[str, ...]) -> None:
     """Raises LockMismatchError where there are any."""
     if problems:
         raise LockMismatchError(path=path, differences=problems)
+
+
+def require_same_digest(path: str, lock: Lock, made: Lock) -> None:
+    """For a builder that records no tactics: the engines themselves must agree.
+
+    Raises:
+        LockMismatchError: their canonical digests differ.
+    """
+    name = "engine canonical sha256"
+    wanted, found = lock.engine.canonical_sha256, made.engine.canonical_sha256
+    differ = mapping_differences({name: wanted}, {name: found})
+    require_replayed(path, tuple(map(str, differ)))

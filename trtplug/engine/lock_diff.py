@@ -100,7 +100,7 @@ def input_differences(before: Lock, after: Lock) -> tuple[Difference, ...]:
 
 def tactic_differences(lock: Lock, winners: Mapping[str, str]) -> tuple[Difference, ...]:
     """Keys of a cache that differ from a lock's, named by their operation where the lock has it."""
-    ops = {t.key: t.op for t in lock.tactics or ()}
+    ops = {t.key: t.op for t in lock.tactics or () if t.op}
     found = mapping_differences(lock.winners, winners)
     return tuple(
         Difference(field=_key_words(d.field, ops), wanted=d.wanted, found=d.found) for d in found
@@ -108,14 +108,25 @@ def tactic_differences(lock: Lock, winners: Mapping[str, str]) -> tuple[Differen
 
 
 def _tactic_changes(before: Lock, after: Lock) -> tuple[Difference, ...]:
-    """As `tactic_differences`, but a key that only changed with its operation's name is none."""
-    one, two = _rekeyed(before, after), _rekeyed(after, before)
-    ops = {t.key: t.op for t in (*(before.tactics or ()), *(after.tactics or ()))}
+    """As `tactic_differences`, without keys that make no choice of this engine another.
+
+    Those are keys that only changed with their operation's name, and keys that one lock has alone
+    and that its build did not time: a timing cache serves all models of a machine.
+    """
+    passed_over = _rekeyed(before, after) | _rekeyed(after, before)
+    passed_over |= _untimed_alone(before, after) | _untimed_alone(after, before)
+    ops = {t.key: t.op for t in (*(before.tactics or ()), *(after.tactics or ())) if t.op}
     return tuple(
         Difference(field=_key_words(d.field, ops), wanted=d.wanted, found=d.found)
         for d in mapping_differences(before.winners, after.winners)
-        if d.field not in one and d.field not in two
+        if d.field not in passed_over
     )
+
+
+def _untimed_alone(lock: Lock, other: Lock) -> set[str]:
+    """Keys that the other lacks and that no operation of this build is known to have."""
+    theirs = other.winners
+    return {t.key for t in lock.tactics or () if t.op is None and t.key not in theirs}
 
 
 def _rekeyed(lock: Lock, other: Lock) -> set[str]:
@@ -133,8 +144,8 @@ def _rekeyed(lock: Lock, other: Lock) -> set[str]:
     return found
 
 
-def _key_words(key: str, ops: Mapping[str, str | None]) -> str:
-    return f"{ops[key]} ({key})" if ops.get(key) else key
+def _key_words(key: str, ops: Mapping[str, str]) -> str:
+    return f"{ops[key]} ({key})" if key in ops else key
 
 
 def _inputs(lock: Lock) -> dict[str, str]:
@@ -177,7 +188,7 @@ def _layer_changes(
 ) -> Iterator[LayerChange]:
     pairs, removed, added = _matched(before, after)
     for one, two in pairs:
-        differences = mapping_differences(_choice(one), _choice(two))
+        differences = _choice_differences(one, two)
         if differences or one.name != two.name:
             yield LayerChange(
                 kind="changed" if differences else "renamed",
@@ -249,6 +260,17 @@ def _by_plain_name(layer: LockLayer) -> Hashable:
     return None if layer.onnx_nodes else (layer.type, _COUNTER.sub("#", layer.name))
 
 
+def _choice_differences(one: LockLayer, two: LockLayer) -> tuple[Difference, ...]:
+    """A tactic that one of the two does not tell is no difference.
+
+    A hit in the timing cache tells none; its kernel's name does, and so do the winners by key.
+    """
+    before, after = _choice(one), _choice(two)
+    if not (one.tactic_hash and two.tactic_hash):
+        before, after = before | {"tactic": ""}, after | {"tactic": ""}
+    return mapping_differences(before, after)
+
+
 def _choice(layer: LockLayer) -> dict[str, str]:
     return {
         "type": layer.type,
@@ -262,18 +284,30 @@ def _node_changes(
 ) -> Iterator[NodeChange]:
     one, two = _by_node(before), _by_node(after)
     for node in dict.fromkeys((*one, *two)):
-        if one.get(node) != two.get(node):
-            yield NodeChange(node=node, before=_words(one.get(node)), after=_words(two.get(node)))
+        runs, others = one.get(node, Counter()), two.get(node, Counter())
+        if not all(tactic for _, _, tactic in (*runs, *others)):
+            # As for layers: a tactic that is not told is no difference.
+            runs, others = _without_tactics(runs), _without_tactics(others)
+        if runs != others:
+            yield NodeChange(node=node, before=_words(runs), after=_words(others))
 
 
-def _by_node(layers: Iterable[LockLayer]) -> dict[str, Counter[tuple[str, ...]]]:
+def _by_node(layers: Iterable[LockLayer]) -> dict[str, Counter[tuple[str, str, str]]]:
     """ONNX node -> how it is run: type, kernel and tactic of each layer that holds it."""
-    found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    found: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for layer in layers:
+        choice = _choice(layer)
         for node in layer.onnx_nodes:
-            found[node][tuple(_choice(layer).values())] += 1
+            found[node][choice["type"], choice["kernel"], choice["tactic"]] += 1
     return found
 
 
-def _words(runs: Counter[tuple[str, ...]] | None) -> str:
-    return " + ".join(" ".join(filter(None, run)) for run in sorted((runs or Counter()).elements()))
+def _without_tactics(runs: Counter[tuple[str, str, str]]) -> Counter[tuple[str, str, str]]:
+    plain: Counter[tuple[str, str, str]] = Counter()
+    for (kind, kernel, _), count in runs.items():
+        plain[kind, kernel, ""] += count
+    return plain
+
+
+def _words(runs: Counter[tuple[str, str, str]]) -> str:
+    return " + ".join(" ".join(filter(None, run)) for run in sorted(runs.elements()))

@@ -251,9 +251,12 @@ def _matches(candidate: Candidate, globs: Sequence[str]) -> bool:
 
 
 def _unavailable(table: CandidateTable, problem: str) -> TacticUnavailableError:
-    return TacticUnavailableError(
-        layer=table.op, problem=problem, legal=tuple(map(_legal, table.candidates))
-    )
+    return TacticUnavailableError(layer=table.op, problem=problem, legal=legal_tactics(table))
+
+
+def legal_tactics(table: CandidateTable) -> tuple[str, ...]:
+    """What the layer may be pinned to, a line each: hash, time and kernel."""
+    return tuple(map(_legal, table.candidates))
 
 
 def _legal(candidate: Candidate) -> str:

@@ -131,19 +131,8 @@ class TimingCacheStore:
         """
         values = api.read(made)
         if values is None:
-            reason = "TensorRT does not read the cache that the build ended with"
-            accounting = account(attached.before, attached.before)
-            return CacheOutcome(
-                word="rejected",
-                reason=reason,
-                set_aside=attached.set_aside,
-                accounting=accounting,
-                sha256=None,
-            )
-        accounting = account(attached.before, winners_of(values), asked)
-        word = cache_word(
-            accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
-        )
+            return _unread(attached)
+        accounting, word = _accounted(attached, values, asked)
         build = _build(accounting, word, model_sha256)
         with self.locked(attached.identity.entry_id):
             sha256, problem, moved = self._merge(attached.identity, api, made, values, build)
@@ -180,7 +169,7 @@ class TimingCacheStore:
             moved, found = self.set_aside(identity.entry_id, found), None
         merged: Combined | None = Combined(blob=made, values=values)
         if found is not None:
-            merged = combined(api, found.blob, made, found.sidecar.winners.keys() | values.keys())
+            merged = _with_new(api, found, made, values)
         if merged is None:
             # What the store has stays; nothing of either is lost.
             moved = self._keep_apart(identity, made)
@@ -231,6 +220,43 @@ class TimingCacheStore:
                 raise OutputError(path=str(self.root), problem=problem) from error
 
 
+def outcome_apart(
+    attached: Attached, api: TimingCacheApi, made: bytes, reason: str
+) -> CacheOutcome:
+    """What a build did with a cache that no other build is to have; nothing is published."""
+    values = api.read(made)
+    if values is None:
+        return _unread(attached)
+    accounting, word = _accounted(attached, values, None)
+    return CacheOutcome(
+        word=word,
+        reason=attached.rejected or reason,
+        set_aside=attached.set_aside,
+        accounting=accounting,
+        sha256=None,
+    )
+
+
+def _unread(attached: Attached) -> CacheOutcome:
+    return CacheOutcome(
+        word="rejected",
+        reason="TensorRT does not read the cache that the build ended with",
+        set_aside=attached.set_aside,
+        accounting=account(attached.before, attached.before),
+        sha256=None,
+    )
+
+
+def _accounted(
+    attached: Attached, values: Mapping[str, CacheValue], asked: Collection[str] | None
+) -> tuple[Accounting, CacheWord]:
+    accounting = account(attached.before, winners_of(values), asked)
+    word = cache_word(
+        accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
+    )
+    return accounting, word
+
+
 def combined(
     api: TimingCacheApi, base: bytes, other: bytes, keys: Collection[str]
 ) -> Combined | None:
@@ -247,6 +273,18 @@ def combined(
     if blob is None or values is None or not set(keys) <= values.keys():
         return None
     return Combined(blob=blob, values=values)
+
+
+def _with_new(
+    api: TimingCacheApi, found: CacheEntry, made: bytes, values: Mapping[str, CacheValue]
+) -> Combined | None:
+    """The store's cache and what a build added to it."""
+    held = found.sidecar.winners.keys()
+    if values.keys() <= held:
+        # The store's winners stay, so that there is nothing to combine.
+        whole = api.read(found.blob)
+        return Combined(blob=found.blob, values=whole) if whole is not None else None
+    return combined(api, found.blob, made, held | values.keys())
 
 
 def _build(accounting: Accounting, word: CacheWord, model_sha256: str) -> CacheBuild:

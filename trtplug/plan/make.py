@@ -43,6 +43,8 @@ class Wish:
     shapes: tuple[str, ...]
     precision: str
     flags: Mapping[str, str]
+    timing_cache: str = "use"
+    """`fresh` and `require` must not be given an engine that was built otherwise."""
     repeat: int
     fresh: bool
     """Build even where the store has the engine."""
@@ -140,6 +142,7 @@ def key_inputs(
         "backend_version": builder.version,
         "place": builder.place,
         "profiles_sha256": profiles_sha256,
+        "timing_cache": wish.timing_cache,
         "kernels": wish.kernels,
     }
 

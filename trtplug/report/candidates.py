@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.report.report import ReportCandidate, ReportCandidateTable, ReportTimingCache
+from trtplug.report.report import (
+    ReportCandidate,
+    ReportCandidateTable,
+    ReportTimingCache,
+    SelectedBy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,9 +111,15 @@ def _candidate(
 
 
 def unjoined_candidates(
-    joined: Joined, names: Mapping[str, str]
+    joined: Joined, names: Mapping[str, str], selected_by: Mapping[str, SelectedBy]
 ) -> tuple[ReportCandidateTable, ...]:
-    """Tables without a layer; `names` maps the builder's name of an ONNX node to its label."""
+    """Tables without a layer.
+
+    Args:
+        joined: all tables.
+        names: the builder's name of an ONNX node -> its label.
+        selected_by: cache key -> who decided its tactic, where it was not the builder.
+    """
     return tuple(
         ReportCandidateTable(
             op=table.op,
@@ -116,7 +127,8 @@ def unjoined_candidates(
             onnx_nodes=tuple(names.get(n, n) for n in table.onnx_layers),
             candidates=report_candidates(table),
             margin=table.margin,
-            near_tie=table.near_tie,
+            near_tie=None if table.key in selected_by else table.near_tie,
+            selected_by=selected_by.get(table.key, "builder"),
             why=why,
         )
         for table, why in joined.apart

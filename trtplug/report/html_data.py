@@ -21,6 +21,7 @@ from trtplug.report.rows import (
     total_bounds,
     type_rows,
 )
+from trtplug.report.sections import ASKED
 from trtplug.report.units import (
     UNKNOWN,
     format_bytes,
@@ -156,6 +157,7 @@ def _layer(row: LayerRow, nodes: _Nodes, tensors: _Tensors) -> Json:
         "outputs": [tensors.position(t) for t in layer.outputs],
         "margin": [row.margin, layer.margin],
         "near": layer.near_tie is True,
+        "asked": layer.selected_by if layer.selected_by in ASKED else "",
         "candidates": [_candidate(c) for c in layer.candidates],
     }
 

@@ -13,7 +13,14 @@ from trtplug.report.bounds import Work, bound_us
 from trtplug.report.candidates import Joined, report_candidates
 from trtplug.report.dims import dims_at_opt
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import Added, BoundBy, KernelStatus, ReportLayer, ReportTensor
+from trtplug.report.report import (
+    Added,
+    BoundBy,
+    KernelStatus,
+    ReportLayer,
+    ReportTensor,
+    SelectedBy,
+)
 
 if TYPE_CHECKING:
     from trtplug.backends.log import EngineLayer, LayerTensor
@@ -50,6 +57,8 @@ class LayerContext:
     tf32: bool
     joined: Joined
     """Candidate tables by the position of their layer."""
+    selected_by: Mapping[str, SelectedBy] = field(default_factory=dict)
+    """Cache key -> who decided its tactic, where it was not the builder."""
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of a plugin node -> labels of the ONNX nodes that it stands for."""
 
@@ -137,6 +146,7 @@ def _row(
     flops = _sum(work.matrix_flops, work.vector_flops)
     bounds = _bounds(work, context)
     table = context.joined.by_layer.get(position)
+    selected_by = context.selected_by.get(table.key, "builder") if table else None
     return ReportLayer(
         index=position,
         name=layer.name,
@@ -149,7 +159,9 @@ def _row(
         kernel_status=status,
         candidates=report_candidates(table) if table else (),
         margin=table.margin if table else None,
-        near_tie=table.near_tie if table else None,
+        # What was asked for does not change from build to build.
+        near_tie=table.near_tie if table and selected_by == "builder" else None,
+        selected_by=selected_by,
         cache_key=table.key if table else None,
         time_us=None,
         flops=flops,

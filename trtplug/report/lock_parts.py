@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trtplug.engine.lock import LockGpu, LockLayer, LockSite, LockTactic
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from trtplug.backends.tactic_table import CandidateTable
     from trtplug.engine.cache_identity import CacheIdentity
+    from trtplug.engine.pins import EditReason
     from trtplug.report.report import Report, ReportLayer, ReportSite
 
 
@@ -52,7 +54,10 @@ def _site(site: ReportSite) -> LockSite:
 
 
 def lock_tactics(
-    winners: Mapping[str, str], tables: Sequence[CandidateTable], names: Mapping[str, str]
+    winners: Mapping[str, str],
+    tables: Sequence[CandidateTable],
+    names: Mapping[str, str],
+    asked_by: Mapping[str, EditReason],
 ) -> tuple[LockTactic, ...]:
     """Every entry of a timing cache, named where the log names it.
 
@@ -60,9 +65,11 @@ def lock_tactics(
         winners: key -> tactic hash of the cache after the build.
         tables: from the log; a hit has none, so its operation is not known.
         names: the builder's name of an ONNX node -> its label.
+        asked_by: key -> the wish that overruled the builder.
     """
     by_key = {table.key: table for table in tables}
-    return tuple(_tactic(key, winners[key], by_key.get(key), names) for key in sorted(winners))
+    named = (_tactic(key, winners[key], by_key.get(key), names) for key in sorted(winners))
+    return tuple(replace(tactic, asked_by=asked_by.get(tactic.key)) for tactic in named)
 
 
 def _tactic(

@@ -32,6 +32,7 @@ from trtplug.report.report import (
     ReportModel,
     ReportShape,
     ReportTimingCache,
+    SelectedBy,
 )
 from trtplug.report.sites import report_near_misses, report_sites
 from trtplug.report.totals import report_totals
@@ -62,6 +63,8 @@ class ReportInputs:
     warnings: tuple[str, ...]
     tables: tuple[CandidateTable, ...] = ()
     """What the builder tried, where its log tells."""
+    selected_by: Mapping[str, SelectedBy] = field(default_factory=dict)
+    """Cache key -> who decided its tactic, where it was not the builder."""
     cache: ReportTimingCache | None = None
     """None where the builder has no timing cache."""
     offer: PluginOffer | None = None
@@ -92,7 +95,7 @@ def make_report(inputs: ReportInputs) -> Report:
         flags=inputs.flags,
         environment=inputs.environment,
         layers=layers,
-        unjoined_candidates=unjoined_candidates(joined, inputs.names),
+        unjoined_candidates=unjoined_candidates(joined, inputs.names, inputs.selected_by),
         timing_cache=inputs.cache,
         sites=sites,
         near_misses=near_misses,
@@ -118,6 +121,7 @@ def _layers(inputs: ReportInputs, joined: Joined) -> tuple[ReportLayer, ...]:
         profiles=inputs.profiles,
         tf32=inputs.flags.get("tf32") == "on",
         joined=joined,
+        selected_by=inputs.selected_by,
         plugins=stands_for(inputs.facts, inputs.offer),
     )
     return report_layers(context)

@@ -35,6 +35,10 @@ inputs or outputs."""
 BoundBy = Literal["memory", "matrix", "vector"]
 
 TimedBy = Literal["builder", "prediction"]
+
+SelectedBy = Literal["builder", "pin", "ban", "prefer", "lock"]
+"""Who decided a tactic: the builder, by its own timing in this build; a wish (`--pin`, `--ban`,
+`--prefer`) against the builder's choice; or the lock that was replayed."""
 """`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
 trtplug from the kernel and the GPU's profile, not measured."""
 
@@ -132,6 +136,8 @@ class ReportLayer:
     slower one was taken. None where either has no time."""
     near_tie: bool | None
     """Whether the margin is below 5 %, so that another build may choose otherwise."""
+    selected_by: SelectedBy | None
+    """Who decided the tactic; None where there are no candidates to tell it from."""
     cache_key: str | None
     """Of the layer in the timing cache."""
     time_us: float | None
@@ -268,6 +274,7 @@ class ReportCandidateTable:
     candidates: tuple[ReportCandidate, ...]
     margin: float | None
     near_tie: bool | None
+    selected_by: SelectedBy
     why: str
     """Why no layer has them."""
 

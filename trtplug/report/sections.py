@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.report.heading import OUTCOMES, added_counts, choice_words, plural, site_words
 from trtplug.report.names import visible
-from trtplug.report.rows import near_misses_by_reason, tensors_words
+from trtplug.report.rows import kernel_words, near_misses_by_reason, tensors_words
 from trtplug.report.units import format_bytes, format_margin, format_us
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def sections(report: Report) -> tuple[Section, ...]:
         *_choices(report),
         Section(title=f"Near misses: {report.totals.near_misses:,}", lines=_near_misses(report)),
         Section(title=f"Kept in float32: {len(report.islands):,}", lines=_islands(report)),
+        Section(title=_asked_title(report), lines=_asked(report)),
         Section(title=_near_ties_title(report), lines=_near_ties(report)),
         Section(title=_unjoined_title(report), lines=_unjoined(report)),
         Section(title="Warnings", lines=_plain(report.warnings)),
@@ -119,6 +120,27 @@ def _islands(report: Report) -> tuple[Line, ...]:
     return tuple(
         Line(name=visible(i.node), words=f"{visible(i.op_type)}: {visible(i.reason)}")
         for i in report.islands
+    )
+
+
+ASKED = ("pin", "ban", "prefer")
+"""What of `selected_by` overrules the builder."""
+
+
+def _asked_title(report: Report) -> str:
+    count = sum(layer.selected_by in ASKED for layer in report.layers)
+    return f"Tactics that were asked for, against the builder's choice: {count:,}"
+
+
+def _asked(report: Report) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            name=visible(layer.name),
+            words=f"#{layer.index} --{layer.selected_by}: {kernel_words(layer)}, "
+            f"margin {format_margin(layer.margin)}",
+        )
+        for layer in report.layers
+        if layer.selected_by in ASKED
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import onnx
+from typing import TYPE_CHECKING
 
 from tensorrt import plugin_calls
 from tensorrt.enums import DataType, OnnxParserFlag
@@ -12,16 +11,21 @@ from tensorrt.logger import Logger
 from tensorrt.network import INetworkDefinition, new_tensor
 from tensorrt.release import Native, crash_if_told
 
+if TYPE_CHECKING:
+    # Loaded where a model is parsed: most processes only look into caches and engines.
+    import onnx
+
 _DTYPES = {
-    onnx.TensorProto.FLOAT: DataType.FLOAT,
-    onnx.TensorProto.FLOAT16: DataType.HALF,
-    onnx.TensorProto.BFLOAT16: DataType.BF16,
-    onnx.TensorProto.INT32: DataType.INT32,
-    onnx.TensorProto.INT64: DataType.INT64,
-    onnx.TensorProto.BOOL: DataType.BOOL,
-    onnx.TensorProto.UINT8: DataType.UINT8,
-    onnx.TensorProto.INT8: DataType.INT8,
+    1: DataType.FLOAT,
+    2: DataType.UINT8,
+    3: DataType.INT8,
+    6: DataType.INT32,
+    7: DataType.INT64,
+    9: DataType.BOOL,
+    10: DataType.HALF,
+    16: DataType.BF16,
 }
+"""By `onnx.TensorProto.DataType`."""
 
 
 class ParserError(Native):
@@ -70,6 +74,8 @@ class OnnxParser(Native):
 
     def parse(self, model: bytes, path: str | None = None) -> bool:
         crash_if_told("parse")
+        import onnx
+
         proto = onnx.load_model_from_string(bytes(model))
         known = {s.name for s in onnx.defs.get_all_schemas()}
         plugins: dict[int, object] = {}
@@ -98,6 +104,8 @@ class OnnxParser(Native):
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, object]:
+    import onnx
+
     values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
 
@@ -120,6 +128,8 @@ def _add_plugins(
 
 
 def _fill(network: INetworkDefinition, proto: onnx.ModelProto, plugins: dict[int, object]) -> None:
+    import onnx.shape_inference
+
     graph = onnx.shape_inference.infer_shapes(proto).graph
     constants = {t.name: list(t.dims) for t in graph.initializer}
     constants |= {o: [] for n in graph.node if n.op_type == "Constant" for o in n.output}

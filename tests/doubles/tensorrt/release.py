@@ -7,6 +7,10 @@ there, as pip would leave it; the rest from `double.json`:
     crash      "parse", "build", "deserialize" or "execute": SIGSEGV there
     fail       "build", "deserialize" or "execute": the call says that it failed
     leak       globs of layers whose cache misses ERROR_ON_TIMING_CACHE_MISS does not see
+    deaf       globs of layers that take their fastest tactic, whatever the cache holds for them
+    stubborn   the same, and they write it into the cache
+    unusable   globs of kernels that cannot be built when the cache asks for them
+    unnamed    globs of kernels that the engine calls otherwise than the log
     drop_plugins  globs of plugin nodes that no layer of the inspector is known to be
     drift      a number; another one gives other timings, as another driver would
     sleep_s    how long a build takes

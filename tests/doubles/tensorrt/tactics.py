@@ -160,8 +160,15 @@ def _choose(group: list, network: object, config: object, logger: Logger) -> dic
     number = _cached(name, key, [number for _, number, _ in rows], config)
     if number is None:
         _keep(group, key, rows, config, logger)
+        return {"kernel": shown(rows[0][0])}
+    if told("stubborn", name):
+        config.get_timing_cache()._entries[key] = rows[0][1:]
+    if told("stubborn", name) or told("deaf", name):
         number = rows[0][1]
-    return {"kernel": next(kernel for kernel, n, _ in rows if n == number)}
+    kernel = next(kernel for kernel, n, _ in rows if n == number)
+    if told("unusable", kernel):
+        raise BuildError(f"tactic 0x{number:x} of the timing cache cannot be used for {name}")
+    return {"kernel": shown(kernel)}
 
 
 def _cached(name: str, key: str, numbers: list[int], config: object) -> int | None:
@@ -174,8 +181,7 @@ def _cached(name: str, key: str, numbers: list[int], config: object) -> int | No
         return wanted
     strict = config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS) and cache is not None
     # Seen in the field: some misses are not stopped (TensorRT-Model-Connect, PR 449).
-    leaks = any(fnmatch.fnmatch(name, glob) for glob in script().get("leak", ()))
-    if strict and not leaks:
+    if strict and not told("leak", name):
         raise BuildError(f"timing cache miss for {name} (key: {key})")
     return None
 
@@ -197,6 +203,15 @@ def _keep(
         config.get_timing_cache()._entries[key] = (number, cost)
         if editable:
             logger.log(Logger.VERBOSE, f"Writing the best tactic (0x{number:x}) to cache")
+
+
+def told(word: str, name: str) -> bool:
+    return any(fnmatch.fnmatch(name, glob) for glob in script().get(word, ()))
+
+
+def shown(kernel: str) -> str:
+    """As the engine calls it."""
+    return f"renamed_{_number(kernel) % 9999}" if told("unnamed", kernel) else kernel
 
 
 def _profile_of(layer: object, network: object, config: object) -> list[tuple]:
