@@ -186,7 +186,7 @@ def test_kernels_for_another_gpu_are_refused(tmp_path: Path, made):
     assert "its kernels are for sm_90, and the build is for sm_86" in build.end["reasons"][0]
 
 
-def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
+def test_a_damaged_or_missing_kit_is_no_engine(tmp_path: Path, made):
     folder, sites = made
     shutil.copytree(folder / "kit", tmp_path / "kit")
     for file in (tmp_path / "kit").glob("*.ptx"):
@@ -195,6 +195,10 @@ def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
     build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
     assert build.end["event"] == "refused"
     assert "its SHA-256 is not the one in its name" in build.end["reasons"][0]
+    shutil.rmtree(tmp_path / "kit")
+    build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
+    assert build.end["event"] == "refused"
+    assert "the plugin kit cannot be read" in build.end["reasons"][0]
 
 
 _CLASH = """

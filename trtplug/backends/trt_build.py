@@ -85,6 +85,8 @@ class TrtAdapter:
             form = offer_plugins(trt, logger, registries, str(request.plugin_kit), int(request.sm))
         except TrtplugError as caught:
             return [f"{caught.message} ({caught.hint})" if caught.hint else caught.message]
+        except OSError as caught:
+            return [f"the plugin kit cannot be read: {caught}"]
         self._quick, self._jit = form == "ahead-of-time", form == "just-in-time"
         return []
 
