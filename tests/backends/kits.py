@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.bindings.packages import installed
+from tests.bindings.packages import installed, source_of
 from tests.bindings.versions import VERSIONS, run_with_bindings
 from tests.tactics.kernels import compiled
 from tests.tactics.pair.kernels import compiled as compiled_pair
@@ -68,7 +68,10 @@ def told_to_tensorrt(
     """What the real bindings of a release make of our plugins, see the script."""
     script = str(SCRIPTS / name)
     bindings = installed(VERSIONS[release])
-    text = run_with_bindings(bindings, [script, str(bindings), str(folder), json.dumps(requests)])
+    # What pip installs beside the bindings, and what programs import.
+    (front,) = source_of(VERSIONS[release].replace("-bindings", "")).glob("*/tensorrt")
+    places = f"{bindings}:{front.parent}"
+    text = run_with_bindings(bindings, [script, places, str(folder), json.dumps(requests)])
     said: list[Any] = json.loads(text[text.index("[{") :])
     return said
 

@@ -119,7 +119,7 @@ def build_on(
     ranges = [range_ for n, site in enumerate(sites) for range_ in ranges_of(n, site)]
     given = BuildRequest(
         target="trt-11.4:sm_90",
-        sm=90,
+        sm=request.pop("sm", 90),
         model=str(model),
         data=None,
         ranges=tuple(ranges),

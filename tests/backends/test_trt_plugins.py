@@ -172,14 +172,21 @@ def test_a_profile_beyond_the_kernels_sizes_is_no_engine(tmp_path: Path, made):
     onnx.save(model_with(sites[1:2]), folder / "one.onnx")
     build = build_on(machine, folder / "one.onnx", folder / "kit", wide)
     assert build.end["event"] == "failed"
-    assert "kernels for inputs [1, 12, 5, 7] to [2, 12, 7, 7]" in build.log
+    reasons = " ".join(build.end["reasons"])
+    assert "trtplug: kernels for inputs [1, 12, 5, 7] to [2, 12, 7, 7] met" in reasons
 
 
 def _wider(x: Any) -> Any:
     return replace(x, max=(x.max[0] + 1, *x.max[1:]))
 
 
-def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
+def test_kernels_for_another_gpu_are_refused(tmp_path: Path, made):
+    build = built(make_site(tmp_path, quick_plugins=True), made, sm=86)
+    assert build.end["event"] == "refused"
+    assert "its kernels are for sm_90, and the build is for sm_86" in build.end["reasons"][0]
+
+
+def test_a_damaged_or_missing_kit_is_no_engine(tmp_path: Path, made):
     folder, sites = made
     shutil.copytree(folder / "kit", tmp_path / "kit")
     for file in (tmp_path / "kit").glob("*.ptx"):
@@ -188,6 +195,10 @@ def test_a_damaged_kernel_is_no_engine(tmp_path: Path, made):
     build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
     assert build.end["event"] == "refused"
     assert "its SHA-256 is not the one in its name" in build.end["reasons"][0]
+    shutil.rmtree(tmp_path / "kit")
+    build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
+    assert build.end["event"] == "refused"
+    assert "the plugin kit cannot be read" in build.end["reasons"][0]
 
 
 _CLASH = """

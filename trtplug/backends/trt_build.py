@@ -65,7 +65,7 @@ class TrtAdapter:
         builder = trt.Builder(logger)
         problems = load_plugins(builder.get_plugin_registry(), options)
         if request.plugin_kit is not None and not problems:
-            problems += self._offer(trt, builder, logger, request.plugin_kit)
+            problems += self._offer(trt, builder, logger, request)
         network = builder.create_network(creation_flags(trt, ahead_of_time=self._quick))
         parser = trt.OnnxParser(network, logger)
         if problems:
@@ -75,16 +75,18 @@ class TrtAdapter:
         set_parser_flags(trt, parser, options)
         return parse_model(builder, network, parser, log, request)
 
-    def _offer(self, trt: Any, builder: Any, logger: Any, folder: str) -> list[str]:
+    def _offer(self, trt: Any, builder: Any, logger: Any, request: BuildRequest) -> list[str]:
         """Registers the plugins of a kit; or says why that cannot be."""
         from trtplug.backends.trt_plugins import offer_plugins
         from trtplug.errors import TrtplugError
 
         registries = (builder.get_plugin_registry(), trt.get_plugin_registry())
         try:
-            form = offer_plugins(trt, logger, registries, folder)
+            form = offer_plugins(trt, logger, registries, str(request.plugin_kit), int(request.sm))
         except TrtplugError as caught:
             return [f"{caught.message} ({caught.hint})" if caught.hint else caught.message]
+        except OSError as caught:
+            return [f"the plugin kit cannot be read: {caught}"]
         self._quick, self._jit = form == "ahead-of-time", form == "just-in-time"
         return []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtplug.backends.trt_plugin_sites import NAMESPACE, PLUGIN_VERSION
+from trtplug.backends.trt_quick_plugins import plugin_package
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, site_key
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ def add_plugin_layer(
     """
     numbers = dict(zip(KEY_ATTRIBUTES, site_key(site), strict=True))
     if form == "ahead-of-time":
-        import tensorrt.plugin as trtp
-
-        define = getattr(getattr(trtp.op, NAMESPACE), layer_type)
+        define = getattr(getattr(plugin_package(trt).op, NAMESPACE), layer_type)
         plugin_layer = network.add_plugin(define(*inputs, **numbers), aot=True)
     else:
         registry = trt.get_plugin_registry()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trtplug.backends.trt_plugin_sites import NAMESPACE, PLUGIN_VERSION, PluginSites
-from trtplug.errors import BackendMissingError, PluginNameClashError
+from trtplug.errors import BackendMissingError, DocumentError, PluginNameClashError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,21 +20,27 @@ NEEDS_PYTHON = (
 )
 
 
-def offer_plugins(trt: Any, logger: Any, registries: Sequence[Any], folder: str) -> Form:
+def offer_plugins(
+    trt: Any, logger: Any, registries: Sequence[Any], folder: str, sm: int | None = None
+) -> Form:
     """Registers the kit in `folder`; all types of nodes that it has sites for.
 
     Args:
         trt: the bindings.
-        logger: told where engines will need Python.
+        logger: told where engines will need Python, and what a plugin refuses.
         registries: those whose creators the parser may find; ours go into the last.
         folder: of the kit.
+        sm: number of the SM that is built for; None for whatever the kit is for.
 
     Raises:
         PluginNameClashError: another creator has one of our names.
         BackendMissingError: just in time is all that is left, and cannot be had either.
-        DocumentError: the kit is damaged.
+        DocumentError: the kit is damaged, or for another SM.
     """
     sites = PluginSites(Path(folder))
+    if sm not in (None, sites.kit.sm):
+        problem = f"its kernels are for sm_{sites.kit.sm}, and the build is for sm_{sm}"
+        raise DocumentError(path=folder, problem=problem, wanted="plugin kit")
     for name in sites.layer_types():
         _refuse_clash(registries, name)
     try:
@@ -45,17 +50,11 @@ def offer_plugins(trt: Any, logger: Any, registries: Sequence[Any], folder: str)
         raise PluginNameClashError(ours=ours, other=str(error)) from error
 
 
-def has_quick_plugins(trt: Any) -> bool:
-    """Whether this TensorRT has ahead-of-time plugins, in its library and in Python."""
-    there = hasattr(trt, "QuickPluginCreationRequest")
-    return there and find_spec("tensorrt.plugin") is not None
-
-
 def _register(trt: Any, logger: Any, registry: Any, sites: PluginSites) -> Form:
-    if has_quick_plugins(trt):
-        from trtplug.backends.trt_quick_plugins import register_quick_plugins
+    from trtplug.backends.trt_quick_plugins import has_quick_plugins, register_quick_plugins
 
-        register_quick_plugins(trt, registry, sites)
+    if has_quick_plugins(trt):
+        register_quick_plugins(trt, logger, registry, sites)
         return "ahead-of-time"
     from trtplug.backends.trt_jit_plugin import fields_can_be_read, register_jit_plugins
 

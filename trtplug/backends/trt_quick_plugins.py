@@ -9,6 +9,9 @@ plugin's own, since its `clone` takes those along and makes a plugin of the stoc
 from __future__ import annotations
 
 import inspect
+import types
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trtplug.backends.trt_plugin_sites import (
@@ -32,51 +35,77 @@ _SHORT_NAMES = {"FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16"}
 """Names of `DataType` -> those that `AutoTuneCombination` takes."""
 
 
-def register_quick_plugins(trt: Any, registry: Any, sites: PluginSites) -> None:
+def has_quick_plugins(trt: Any) -> bool:
+    """Whether this TensorRT has ahead-of-time plugins, in its library and in Python."""
+    there = hasattr(trt, "QuickPluginCreationRequest")
+    return there and find_spec(f"{_root(trt)}.plugin") is not None
+
+
+def plugin_package(trt: Any) -> Any:
+    """NVIDIA's `tensorrt.plugin`, where it really is.
+
+    The package `tensorrt` that pip installs hands on names of `tensorrt_bindings`: those of its
+    `plugin`, where it has one at all (from 10.16 on), without what begins with an underscore.
+    """
+    return import_module(f"{_root(trt)}.plugin")
+
+
+def _root(trt: Any) -> str:
+    """The package that the classes are from."""
+    interface = trt.IPluginV3
+    return str(interface.__module__).partition(".")[0]
+
+
+def register_quick_plugins(trt: Any, logger: Any, registry: Any, sites: PluginSites) -> None:
     """Registers the type of every node that the kit has sites for.
 
     Raises:
         ValueError: `tensorrt.plugin` knows one of the names already, or the registry does.
     """
-    import tensorrt.plugin as trtp
-
+    trtp = plugin_package(trt)
+    functions = _Functions(trt, trtp, sites)
+    described = types.GenericAlias(list, (trtp.AutoTuneCombination,))
+    made = types.GenericAlias(tuple, (str, str, trtp.KernelLaunchParams, trtp.SymIntExprs))
     for name in sites.layer_types():
         plugin_id = f"{NAMESPACE}::{name}"
-        functions = _Functions(trt, trtp, sites)
-        tensors = LAYER_INPUTS[name]
+        sign = _Signer(trt, trtp, logger, LAYER_INPUTS[name])
         # Lazily: the creator that is registered is ours, below.
-        trtp.register(plugin_id, lazy_register=True)(
-            _signed(functions.describe, trtp, tensors, (), trtp.TensorDesc)
-        )
-        trtp.autotune(plugin_id)(
-            _signed(functions.autotune, trtp, tensors, ("outputs",), list[trtp.AutoTuneCombination])
-        )
-        made = tuple[str, str, trtp.KernelLaunchParams, trtp.SymIntExprs]
-        trtp.aot_impl(plugin_id)(
-            _signed(functions.implement, trtp, tensors, ("outputs", "tactic"), made)
-        )
-        _register_creator(registry, plugin_id, sites)
+        register = trtp.register(plugin_id, lazy_register=True)
+        register(sign(functions.describe, (), trtp.TensorDesc))
+        trtp.autotune(plugin_id)(sign(functions.autotune, ("outputs",), described))
+        trtp.aot_impl(plugin_id)(sign(functions.implement, ("outputs", "tactic"), made))
+        _register_creator(trtp, registry, plugin_id, sites)
 
 
-def _signed(
-    function: Callable[..., Any],
-    trtp: Any,
-    tensors: Sequence[str],
-    more: Sequence[str],
-    result: object,
-) -> Callable[..., Any]:
-    """The function under a signature of named tensors, a site's key, and `more`."""
+class _Signer:
+    """Gives functions a signature of named tensors, a site's key, and more."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+    def __init__(self, trt: Any, trtp: Any, logger: Any, tensors: Sequence[str]) -> None:
+        self._trt, self._logger, self._tensor = trt, logger, trtp.TensorDesc
+        self._types = dict.fromkeys(tensors, trtp.TensorDesc) | dict.fromkeys(KEY_ATTRIBUTES, int)
 
-    types = dict.fromkeys(tensors, trtp.TensorDesc) | dict.fromkeys(KEY_ATTRIBUTES, int)
-    types |= {n: {"outputs": tuple[trtp.TensorDesc], "tactic": int}[n] for n in more}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(n, kind, annotation=t) for n, t in types.items()]
-    signature = inspect.Signature(parameters, return_annotation=result)
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    return call
+    def __call__(
+        self, function: Callable[..., Any], more: Sequence[str], result: object
+    ) -> Callable[..., Any]:
+        """The function with its signature; what it raises stands in TensorRT's log as an error."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                # The bindings print it, and go on: the builder only says that it found no kernel.
+                told = f"trtplug: {error}"
+                self._logger.log(self._trt.Logger.ERROR, told)
+                raise
+
+        outputs = types.GenericAlias(tuple, (self._tensor,))
+        further = {"outputs": outputs, "tactic": int}
+        kinds = self._types | {name: further[name] for name in more}
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [inspect.Parameter(n, kind, annotation=t) for n, t in kinds.items()]
+        signature = inspect.Signature(parameters, return_annotation=result)
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
 
 
 class _Functions:
@@ -156,15 +185,16 @@ def _check_sizes(site: KitSite, shape: Any) -> None:
     check_range(site.problem, *(tuple(map(int, end)) for end in ends))
 
 
-def _register_creator(registry: Any, plugin_id: str, sites: PluginSites) -> None:
+def _register_creator(trtp: Any, registry: Any, plugin_id: str, sites: PluginSites) -> None:
     """Registers the stock creator with two things added to every plugin that it makes.
 
     Raises:
         ValueError: the registry knows the name already.
     """
-    from tensorrt.plugin import _lib
+    library = import_module(f"{trtp.__name__}._lib")
+    stock: Any = library._TemplatePluginCreator
 
-    class Creator(_lib._TemplatePluginCreator):  # type: ignore[misc]
+    class Creator(stock):  # type: ignore[misc]
         def create_plugin(
             self, name: str, namespace: str, fields: Any, phase: Any, *request: Any
         ) -> Any:
@@ -183,7 +213,7 @@ def _register_creator(registry: Any, plugin_id: str, sites: PluginSites) -> None
     if not registry.register_creator(creator, NAMESPACE):
         raise ValueError(f"{plugin_id} is registered already")
     # Where the network API looks a creator up; it also keeps ours alive.
-    _lib.QDP_CREATORS[plugin_id] = creator
+    library.QDP_CREATORS[plugin_id] = creator
 
 
 class _Field(NamedTuple):

@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [sys.argv[1], str(Path(__file__).parents[3])]
+sys.path[:0] = [*sys.argv[1].split(":"), str(Path(__file__).parents[3])]
 import numpy as np  # noqa: E402
-import tensorrt_bindings as trt  # noqa: E402
+import tensorrt as trt  # noqa: E402
 
 from tests.backends.plugin_expressions import Builder, Expression, Registry  # noqa: E402
 from trtplug.backends.trt_jit_plugin import fields_can_be_read, register_jit_plugins  # noqa: E402

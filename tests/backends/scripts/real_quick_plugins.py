@@ -1,20 +1,17 @@
 """Runs our quick plugins through the real `tensorrt.plugin`; prints what TensorRT would be told.
 
-Arguments: folder of the bindings, folder of a kit, and a JSON list of requests, each with `site`,
-`min`, `opt`, `max` (sizes of x) and `at` (a list of sizes). The bindings are real; dimensions and
-what holds them are doubles, since the library makes those.
+Arguments: folders of the bindings and of the package `tensorrt` (`:` between them), folder of a
+kit, and a JSON list of requests, each with `site`, `min`, `opt`, `max` (sizes of x) and `at` (a
+list of sizes). The bindings are real; dimensions and what holds them are doubles.
 """
 
-import importlib
 import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [sys.argv[1], str(Path(__file__).parents[3])]
+sys.path[:0] = [*sys.argv[1].split(":"), str(Path(__file__).parents[3])]
 import numpy as np  # noqa: E402
-import tensorrt_bindings as trt  # noqa: E402
-
-sys.modules["tensorrt"] = trt
+import tensorrt as trt  # noqa: E402
 
 from tests.backends.plugin_expressions import Builder, Expression, Registry  # noqa: E402
 
@@ -53,10 +50,14 @@ trt.DimsExprs = lambda length: [None] * length
 trt.get_plugin_registry = lambda: REGISTRY
 
 from trtplug.backends.trt_plugin_sites import TYPE_NAMES, PluginSites  # noqa: E402
-from trtplug.backends.trt_quick_plugins import register_quick_plugins  # noqa: E402
+from trtplug.backends.trt_quick_plugins import (  # noqa: E402
+    has_quick_plugins,
+    plugin_package,
+    register_quick_plugins,
+)
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, LAYER_INPUTS, layer_type, site_key  # noqa: E402
 
-trtp = importlib.import_module("tensorrt.plugin")
+trtp = plugin_package(trt)
 SITES = PluginSites(Path(sys.argv[2]))
 
 
@@ -182,5 +183,6 @@ def answer_or_error(request):
         return {"error": str(error)}
 
 
-register_quick_plugins(trt, REGISTRY, SITES)
+assert has_quick_plugins(trt)
+register_quick_plugins(trt, trt.Logger(), REGISTRY, SITES)
 json.dump([answer_or_error(r) for r in json.loads(sys.argv[3])], sys.stdout)

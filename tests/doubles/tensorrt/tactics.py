@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import os
 
 from tensorrt import plugin_calls
 from tensorrt.enums import BuilderFlag, TacticSource
@@ -86,7 +87,7 @@ def _choose_plugin(
         raise BuildError(str(fault)) from fault
     except Exception as error:
         # The bindings print what a plugin raises, whatever it is, and the builder finds no plugin.
-        logger.log(Logger.ERROR, f"[ERROR] Exception thrown from a plugin: {error}")
+        os.write(2, f"[ERROR] Exception thrown from a plugin: {error}\n".encode())
         raise BuildError(f"{layer.name}: could not find any implementation") from error
     return {"kernel": _plugin_kernel(layer, tactic), "plugin": layer}
 
