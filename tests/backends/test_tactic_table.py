@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from tests.backends.tactic_logs import table
+from trtplug.backends.tactic_table import with_winner
 
 
 def test_the_margin_is_that_to_the_fastest_other():
@@ -32,3 +33,16 @@ def test_what_is_not_known_stays_unknown():
     assert (unselected.chosen, unselected.runner_up, unselected.margin) == (None, None, None)
     free = table("a", [0.0, 0.02])
     assert free.margin is None
+
+
+def test_another_winner_in_the_same_table():
+    found = table("a", [0.010, 0.020])
+    slow = found.candidates[1]
+    pinned = with_winner(found, slow.tactic_hash)
+    assert pinned.chosen == slow
+    assert pinned.selected_ms == 0.020
+    assert pinned.margin == pytest.approx(-0.5)
+    assert with_winner(found, found.selected) is found
+    assert with_winner(found, None) is found
+    unknown = with_winner(found, "0x77")
+    assert (unknown.chosen, unknown.selected_ms, unknown.margin) == (None, None, None)

@@ -46,6 +46,7 @@ EVENTS = st.one_of(
     ),
     st.builds(lambda n: {"event": "end", "name": n}, st.sampled_from("abc")),
     st.just({"event": "ready"}),
+    st.builds(lambda n: {"event": "pass", "name": "p", "number": n, "of": 2}, st.integers(1, 2)),
 )
 
 
@@ -118,3 +119,26 @@ def test_agreement_is_never_overstated(tmp_path: Path, same_bytes, same_canonica
     made = dataclasses.replace(fill(tmp_path).targets[0], agreement=agreement)
     assert agreement_words(Result(target=TARGET, made=made)) == words
     assert agreement_words(FAILED) == ""
+
+
+def test_the_bar_of_two_passes_is_half_full_after_the_first():
+    phases = _Phases()
+    assert phases.take({"event": "pass", "name": "recording", "number": 1, "of": 2}) == (
+        0.0,
+        "pass 1 of 2: recording",
+    )
+    phases.take({"event": "phase", "name": "a", "parent": None, "steps": 2})
+    assert phases.take({"event": "step", "name": "a", "step": 2}) == (
+        0.5,
+        "pass 1 of 2: recording: a",
+    )
+    share, words = phases.take({"event": "pass", "name": "building", "number": 2, "of": 2})
+    assert (share, words) == (0.5, "pass 2 of 2: building")
+    phases.take({"event": "phase", "name": "a", "parent": None, "steps": 2})
+    assert phases.take({"event": "step", "name": "a", "step": 1})[0] == 0.75
+
+
+def test_lines_name_the_passes():
+    stream = io.StringIO()
+    LineListener(stream).event("t", {"event": "pass", "name": "recording", "number": 1, "of": 2})
+    assert stream.getvalue().endswith("t: pass 1 of 2: recording\n")

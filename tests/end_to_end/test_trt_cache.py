@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +17,13 @@ from trtplug.engine.contents import verify_bundle
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.end_to_end.recordings import Recordings
+
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """A machine with TensorRT 11.4, and chains of three and of five convolutions in its folder."""
-    made = make_site(tmp_path)
-    save(conv_chain(3), made.work / "m.onnx")
+def site(recordings: Recordings, tmp_path: Path, own_store: Path) -> Site:
+    """A machine with TensorRT 11.4 that has built `m.onnx`; a longer chain is there too."""
+    made = recordings.copy(tmp_path, own_store)
     save(conv_chain(5), made.work / "five.onnx")
     return made
 
@@ -46,7 +48,6 @@ def tables(site: Site, out: str = "out") -> int:
 
 
 def test_a_cold_build_fills_the_store_and_the_next_one_hits(site: Site):
-    target_of(site, build(site))
     assert counts(cache_of(site)) == ("cold", 0, 3, 0, 3)
     second = build(site, "--force", "--out", "b")
     assert not target_of(site, second, "b").from_store
@@ -70,8 +71,7 @@ def test_a_cold_build_fills_the_store_and_the_next_one_hits(site: Site):
 
 
 def test_another_model_of_the_same_flags_shares_the_entry(site: Site):
-    target_of(site, build(site))
-    target_of(site, build(site, "--out", "five", model="five.onnx"))
+    target_of(site, build(site, "--out", "five", model="five.onnx"), "five")
     # Keys follow names and shapes: the first three convolutions are those of the other model.
     assert counts(cache_of(site, "five")) == ("partial", 3, 5, None, 2)
     assert len(entries(site)) == 1
@@ -81,7 +81,6 @@ def test_another_model_of_the_same_flags_shares_the_entry(site: Site):
 
 
 def test_other_flags_are_another_entry_and_a_wish_is_none(site: Site):
-    target_of(site, build(site))
     target_of(site, build(site, "--no-tf32", "--out", "b"))
     assert cache_of(site, "b")["word"] == "cold"
     target_of(site, build(site, "--no-trial-run", "--out", "c"))
@@ -91,7 +90,6 @@ def test_other_flags_are_another_entry_and_a_wish_is_none(site: Site):
 
 @pytest.mark.parametrize("what", ["driver", "gpu", "cuda", "version"])
 def test_another_machine_never_gets_the_cache(site: Site, tmp_path: Path, what: str):
-    target_of(site, build(site))
     given: dict[str, Any] = {
         "driver": {"driver": "590.1"},
         "gpu": {"name": "NVIDIA Double 9001"},
@@ -130,7 +128,6 @@ def _store(site: Site) -> Path:
 
 @pytest.mark.parametrize("how", ["truncated", "corrupt", "foreign", "older"])
 def test_what_does_not_fit_is_set_aside_and_the_report_says_so(site: Site, how: str):
-    target_of(site, build(site))
     damage(site, how)
     ran = build(site, "--force", "--out", "b")
     target_of(site, ran, "b")
@@ -150,20 +147,17 @@ def test_what_does_not_fit_is_set_aside_and_the_report_says_so(site: Site, how: 
 
 
 def test_require_cache_fails_the_gate_and_writes_the_bundle(site: Site):
-    ran = build(site, "--require-cache")
-    assert ran.status == 1
-    assert "gate failed: trt-11.4:sm_90: the timing cache was cold" in ran.err
-    assert verify_bundle(site.work / "out").problems == ()
-    # That build has filled the cache; its engine is not the one that a later build gets.
-    again = build(site, "--require-cache", "--out", "b")
-    assert not target_of(site, again, "b").from_store
-    assert cache_of(site, "b")["word"] == "hit"
-    third = build(site, "--require-cache", "--out", "c")
-    assert target_of(site, third, "c").from_store
-    assert cache_of(site, "c")["word"] == "hit"
     ran = build(site, "--require-cache", "--out", "five", model="five.onnx")
     assert ran.status == 1
-    assert "the timing cache was partial" in ran.err
+    assert "gate failed: trt-11.4:sm_90: the timing cache was partial" in ran.err
+    assert verify_bundle(site.work / "five").problems == ()
+    # That build has filled the cache; its engine is not the one that a later build gets.
+    again = build(site, "--require-cache", "--out", "b", model="five.onnx")
+    assert not target_of(site, again, "b").from_store
+    assert cache_of(site, "b")["word"] == "hit"
+    third = build(site, "--require-cache", "--out", "c", model="five.onnx")
+    assert target_of(site, third, "c").from_store
+    assert cache_of(site, "c")["word"] == "hit"
     damage(site, "truncated")
     ran = build(site, "--require-cache", "--force", "--out", "d")
     assert ran.status == 1
@@ -171,7 +165,6 @@ def test_require_cache_fails_the_gate_and_writes_the_bundle(site: Site):
 
 
 def test_a_build_without_the_cache_times_anew_and_leaves_the_store_alone(site: Site):
-    target_of(site, build(site))
     before = entries(site)
     target_of(site, build(site, "--no-timing-cache", "--out", "b"))
     cache = cache_of(site, "b")
@@ -186,11 +179,11 @@ def test_a_build_without_the_cache_times_anew_and_leaves_the_store_alone(site: S
 
 
 def test_repeated_builds_begin_with_the_same_cache(site: Site):
-    ran = build(site, "--repeat", "3")
-    assert target_of(site, ran).agreement is not None
-    assert counts(cache_of(site)) == ("cold", 0, 3, 0, 3)
+    ran = build(site, "--repeat", "2", "--out", "five", model="five.onnx")
+    assert target_of(site, ran, "five").agreement is not None
+    assert counts(cache_of(site, "five")) == ("partial", 3, 5, None, 2)
     (entry,) = entries(site)
-    assert [b["word"] for b in entry["sidecar"]["builds"]] == ["cold"] * 3
+    assert [b["word"] for b in entry["sidecar"]["builds"]] == ["cold", "partial", "partial"]
 
 
 def test_without_the_drivers_version_nothing_is_attached_or_kept(tmp_path: Path):
@@ -206,8 +199,9 @@ def test_without_the_drivers_version_nothing_is_attached_or_kept(tmp_path: Path)
 
 
 def test_a_store_that_cannot_be_written_costs_the_build_nothing(site: Site):
+    shutil.rmtree(_store(site) / "timing-caches")
     _store(site).joinpath("timing-caches").write_text("in the way")
-    target_of(site, build(site))
+    target_of(site, build(site, "--force"))
     assert counts(cache_of(site)) == ("cold", 0, 3, 0, 3)
     assert cache_of(site)["reason"].startswith("the store cannot be written: ")
     assert site.trtplug("lock", "verify", "out", "--here").status == 0
@@ -223,13 +217,12 @@ def test_options_of_the_cache_are_refused_where_they_cannot_be_meant(site: Site)
     )
     assert "--require-cache: backend rtx" in err
     (site.work / "trtplug.toml").write_text(
-        "[build]\nbackend = 'trt'\ntarget = ['local']\nmodel = 'm.onnx'\nrequire_cache = true\n"
+        "[build]\nbackend = 'trt'\ntarget = ['local']\nmodel = 'five.onnx'\nrequire_cache = true\n"
     )
     assert site.trtplug("build", "--config", "trtplug.toml").status == 1
 
 
 def test_a_driver_that_was_updated_makes_the_cache_foreign_to_this_machine(site: Site):
-    target_of(site, build(site))
     write_nvml(site.folder / "lib", driver="590.1")
     (entry,) = entries(site)
     assert entry["differs_here"] == ["driver: 580.95.05, not 590.1"]

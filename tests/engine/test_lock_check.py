@@ -23,6 +23,7 @@ from trtplug.engine.lock_check import (
     replay_problems_before,
     require_qualified,
     require_replayed,
+    require_same_digest,
     verify_locks,
 )
 from trtplug.engine.timing_cache import TimingCacheStore
@@ -252,3 +253,12 @@ def test_layers_sites_and_nodes_that_came_out_otherwise_are_told():
         TRT, layers=tuple(dataclasses.replace(x, name=f"{x.name}9") for x in TRT.layers)
     )
     assert replay_problems_after(TRT, renamed, TRT.winners) == ()
+
+
+def test_without_tactics_the_engines_must_agree():
+    require_same_digest("lock.json", RTX, RTX)
+    other = replace(RTX, engine=replace(RTX.engine, canonical_sha256="9" * 64))
+    with pytest.raises(LockMismatchError, match="engine canonical sha256: 999"):
+        require_same_digest("lock.json", RTX, other)
+    # Plain bytes may differ: the canonical digest leaves counters out.
+    require_same_digest("lock.json", RTX, replace(RTX, engine=replace(RTX.engine, sha256="9" * 64)))

@@ -93,3 +93,17 @@ def test_plugins_are_counted_and_sites_in_no_layer_listed() -> None:
     assert [line.words for line in section.lines] == [
         "Conv 3x3 + Relu; in no layer; 1 layers hold its nodes"
     ]
+
+
+def test_tactics_that_were_asked_for_are_listed() -> None:
+    report = small_report()
+    titles = [s.title for s in sections(report)]
+    assert not any("asked for" in title for title in titles)
+    pinned = replace(report.layers[2], selected_by="pin", margin=-0.5, near_tie=None)
+    replayed = replace(report.layers[3], selected_by="lock")
+    changed = replace(report, layers=(*report.layers[:2], pinned, replayed, *report.layers[4:]))
+    (section,) = (s for s in sections(changed) if "asked for" in s.title)
+    assert section.title == "Tactics that were asked for, against the builder's choice: 1"
+    assert [line.words for line in section.lines] == [
+        "#2 --pin: chosen at first run, margin -50.0%"
+    ]
