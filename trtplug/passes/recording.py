@@ -36,7 +36,7 @@ def read_naming(
         tables: from its log.
         labels: the builder's name of an ONNX node -> its label.
     """
-    from trtplug.produce import take_listing
+    from trtplug.produce.left import take_listing
 
     names: dict[str, set[str]] = defaultdict(set)
     for table in tables:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from trtplug.errors import TrtplugError
     from trtplug.passes.cached import Caching
     from trtplug.plan.plan import PlannedTarget
-    from trtplug.produce import Ground
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
 
 _APART = "tactics were chosen by --pin, --ban or --prefer"
@@ -100,7 +100,7 @@ class TunedCourse(Course):
 
     def _record(self, ground: Ground, folder: Path) -> Recorded:
         from trtplug.passes.recording import read_naming
-        from trtplug.produce import read_tables
+        from trtplug.produce.left import read_tables
 
         tables = read_tables(folder / "build.log")
         naming = read_naming(folder, tables, ground.prepared.names)
@@ -152,7 +152,8 @@ class TunedCourse(Course):
         Raises:
             TacticUnavailableError: the builder took other tactics.
         """
-        from trtplug.produce import Tactics, produce_target
+        from trtplug.produce.ground import Tactics
+        from trtplug.produce.target import produce_target
 
         recorded = self._recorded
         assert recorded is not None

@@ -5,39 +5,32 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import trtplug
-from trtplug.backends.log import Listing, parse_inspector_json, parse_layer_text
-from trtplug.backends.tactic_table import CandidateTable, with_winner
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.contents import describe_file
-from trtplug.engine.lock import CACHE, CACHE_FILES, LOCK, Lock, LockCache
-from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
+from trtplug.engine.lock import LOCK
 from trtplug.engine.manifest import (
     Agreement,
-    ManifestEngine,
     ManifestFile,
-    ManifestModel,
     ManifestTarget,
 )
-from trtplug.engine.pins import EditReason
-from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.errors import BuildFailedError
-from trtplug.model.precision_rules import Island
-from trtplug.model.prepare import Prepared
-from trtplug.offer.for_build import KERNEL_LOG
-from trtplug.plan.plan import Plan
-from trtplug.profile import GpuProfile, find_profile
+from trtplug.produce.ground import Ground, Tactics
+from trtplug.produce.left import (
+    FURTHER_FILES,
+    read_shipped_cache,
+    read_tables,
+    take_listing,
+    with_winners,
+)
+from trtplug.produce.lock import make_lock
+from trtplug.profile import find_profile
 from trtplug.report.candidates import report_timing_cache
 from trtplug.report.choices import refuse_dropped
-from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
-from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland, SelectedBy
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
@@ -46,53 +39,15 @@ from trtplug.target import parse_target
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
-    from trtplug.engine.cache_files import CacheEntry
-
-    # It loads the tactics, which most builds have no use for.
-    from trtplug.offer.offer import PluginOffer  # noqa: TC004
+    from trtplug.backends.log import Listing
     from trtplug.plan.plan import PlannedTarget
-
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tactics:
-    """What is known of a build's tactics beside its own log."""
-
-    cache: CacheOutcome | None = None
-    """What the build did with its timing cache; None where the builder has none."""
-    tables: tuple[CandidateTable, ...] = ()
-    """Of an earlier pass or a lock; a table in the build's own log counts more."""
-    asked_by: Mapping[str, EditReason] = field(default_factory=dict)
-    """Cache key -> the wish that overruled the builder."""
-    locked: bool = False
-    """Whether a lock was replayed, so that no tactic is the builder's choice."""
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What all targets of one command have in common."""
-
-    plan: Plan
-    facts: ModelFacts
-    oddities: tuple[str, ...]
-    """What is odd about the model, one sentence each."""
-    prepared: Prepared
-    """The model as the builder was given it."""
-    islands: tuple[Island, ...]
-    """Nodes that `--precision` left in float32."""
-    profiles: tuple[GpuProfile, ...]
-    folder: Path
-    """The bundle under way."""
-    reproducible: bool = True
-    """Whether the builder gives the same bytes again."""
-    place: str = ""
-    """What engines depend on beside their SM, such as GPU and driver."""
-    offers: Mapping[str, PluginOffer] = field(default_factory=dict)
-    """Target -> which sites were to get the plugin; empty where the backend takes none."""
+_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
+"""Precision -> the builder's name of its type."""
 
 
 def produce_target(
@@ -120,15 +75,16 @@ def produce_target(
     engine = _name_engine(ground, planned, outcome)
     listing = take_listing(place)
     tactics = tactics or Tactics()
-    cached = _read_cache(place)
-    tactics = replace(tactics, tables=_tables(tactics, read_tables(place / "build.log"), cached))
+    cached = read_shipped_cache(place)
+    tables = with_winners(tactics.tables, read_tables(place / "build.log"), cached)
+    tactics = replace(tactics, tables=tables)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
     _check_precision(ground.plan.precision, report)
     refuse_dropped(report, ground.offers.get(planned.target))
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
-    lock = _lock(ground, planned, outcome, report, shapes, tactics, cached)
+    lock = make_lock(ground, planned, outcome, report, shapes, tactics, cached)
     (place / LOCK).write_text(to_json(lock), encoding="utf-8")
     further = (name for name in FURTHER_FILES if (place / name).is_file())
     names = ("report.json", "report.html", LOCK, "build.log", *further)
@@ -162,13 +118,6 @@ def engine_name(model_file: str, target: str) -> str:
     return f"{stem}.{parse_target(target).file_part}.engine"
 
 
-FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
-"""Files of a target that only some builders leave."""
-
-_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
-"""Precision -> the builder's name of its type."""
-
-
 def _check_precision(precision: str, report: Report) -> None:
     """A request for FP16 must not end in an FP32 engine, whatever the builder made of it."""
     wanted = _DTYPES.get(precision)
@@ -198,49 +147,6 @@ def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> Re
         sha256=digest,
         canonical_sha256=canonical_sha256(file),
     )
-
-
-def take_listing(place: Path) -> Listing | None:
-    """The layers, from the builder's log or from the engine inspector; that file stays."""
-    text, inspector = place / "layers.txt", place / "inspector.json"
-    if text.is_file():
-        listing = parse_layer_text(text.read_text(encoding="utf-8"))
-        text.unlink()
-        return listing
-    if inspector.is_file():
-        try:
-            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
-            return None  # the report says that there is none
-    return None
-
-
-def _read_cache(place: Path) -> CacheEntry | None:
-    """The timing cache that ships beside the engine, where there is one with its sidecar."""
-    if not all((place / name).is_file() for name in CACHE_FILES):
-        return None
-    from trtplug.engine.cache_transfer import read_cache
-
-    return read_cache(place / CACHE)
-
-
-def _tables(
-    tactics: Tactics, logged: tuple[CandidateTable, ...], cached: CacheEntry | None
-) -> tuple[CandidateTable, ...]:
-    """All tables, with the tactics that the timing cache holds in the end."""
-    latest = {table.key: table for table in (*tactics.tables, *logged)}
-    winners = cached.sidecar.winners if cached else {}
-    return tuple(with_winner(t, winners.get(t.key, t.selected)) for t in latest.values())
-
-
-def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
-    data = log.read_bytes()
-    if b"Autotuning op " not in data:
-        return ()
-    from trtplug.backends.tactic_log import parse_tactic_text
-
-    return parse_tactic_text(data.decode("utf-8", "replace")).tables
 
 
 def _inputs(
@@ -319,48 +225,3 @@ def environment(library: str, place: str = "") -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()).strip(),
         "builder_library": library,
     }
-
-
-def _lock(
-    ground: Ground,
-    planned: PlannedTarget,
-    outcome: Outcome,
-    report: Report,
-    shapes: tuple[str, ...],
-    tactics: Tactics,
-    cached: CacheEntry | None,
-) -> Lock:
-    return Lock(
-        schema=LOCK_SCHEMA,
-        tool_version=trtplug.__version__,
-        model=ManifestModel(file=ground.plan.model_file, sha256=ground.plan.model_sha256),
-        target=planned.target,
-        backend=ground.plan.backend,
-        backend_version=outcome.builder_version,
-        library=outcome.library,
-        gpu=lock_gpu(cached.sidecar.identity) if cached else None,
-        shapes=shapes,
-        precision=ground.plan.precision,
-        flags=ground.plan.flags,
-        engine=ManifestEngine(
-            file=f"{planned.sm}/{report.engine.file}",
-            sha256=report.engine.sha256,
-            canonical_sha256=report.engine.canonical_sha256,
-            bytes=report.engine.bytes,
-        ),
-        timing_cache=_lock_cache(planned.sm, cached) if cached else None,
-        layers=lock_layers(report),
-        tactics=(
-            lock_tactics(
-                cached.sidecar.winners, tactics.tables, ground.prepared.names, tactics.asked_by
-            )
-            if cached
-            else None
-        ),
-        sites=lock_sites(report),
-    )
-
-
-def _lock_cache(sm: str, cached: CacheEntry) -> LockCache:
-    sidecar = cached.sidecar
-    return LockCache(file=f"{sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))
