@@ -105,6 +105,9 @@ def test_a_replay_neither_reads_nor_fills_the_stores(site: Site):
     before = site.trtplug("cache", "list").out
     assert not target_of(site, replay(site), "again").from_store
     assert site.trtplug("cache", "list").out == before
+    # What the store of engines has is still what was built without the lock.
+    assert target_of(site, build(site, "--out", "plain"), "plain").from_store
+    assert {x["selected_by"] for x in report_of(site, "plain")["layers"]} == {"builder"}
 
 
 def test_another_gpu_of_the_same_name_will_do(site: Site):
