@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bindings.versions import VERSIONS
 from trtplug import errors
 from trtplug.backends.trt_capabilities import CAPABILITIES, find_capability
 from trtplug.backends.trt_options import FREE_FLAGS, NAMED, SIMPLE
@@ -81,7 +83,76 @@ def evidence_table() -> str:
     return "\n".join(lines)
 
 
+FEATURES = {
+    "engines, several profiles, inspector, trial run": (
+        "Builder.build_serialized_network",
+        "ICudaEngine.create_engine_inspector",
+    ),
+    "timing caches: store, merge, hits and misses": (
+        "IBuilderConfig.set_timing_cache",
+        "ITimingCache.combine",
+        "ITimingCache.queryKeys",
+    ),
+    "what was tried for each layer, margins, near ties": ("BuilderFlag.EDITABLE_TIMING_CACHE",),
+    "`--pin` `--ban` `--prefer`, `--locked`": (
+        "BuilderFlag.ERROR_ON_TIMING_CACHE_MISS",
+        "ITimingCache.update",
+    ),
+    "our kernels in the engine, which then needs no Python": (
+        "NetworkDefinitionCreationFlag.PREFER_AOT_PYTHON_PLUGINS",
+        "QuickPluginCreationRequest",
+    ),
+    "our kernels launched from Python, where the above cannot be had": (
+        "IPluginCreatorV3One",
+        "IPluginV3OneRuntime",
+    ),
+    "`--hardware-compatibility same_compute_capability`": (
+        "HardwareCompatibilityLevel.SAME_COMPUTE_CAPABILITY",
+    ),
+    "`--tiling`": ("IBuilderConfig.tiling_optimization_level",),
+    "`--build-route`": ("IBuilderConfig.build_route",),
+    "`--precision` (the model's own types)": ("NetworkDefinitionCreationFlag.STRONGLY_TYPED",),
+}
+"""What a user asks for -> the names of TensorRT that it takes."""
+
+HELD = tuple(VERSIONS)
+"""Releases whose real bindings hold the names."""
+
+
+def feature_table() -> str:
+    """What works in which release of enterprise TensorRT, from the capability table."""
+    lines = [f"| | {' | '.join(HELD)} |", "|---" * (len(HELD) + 1) + "|"]
+    for feature, names in FEATURES.items():
+        rows = [find_capability(name) for name in names]
+        assert all(rows), feature
+        there = [all(r is not None and r.in_version(release) for r in rows) for release in HELD]
+        lines.append(f"| {feature} | {' | '.join('yes' if t else 'no' for t in there)} |")
+    return "\n".join(lines)
+
+
+def gpu_run_table() -> str:
+    """What scripts/gpu_check has seen, from the folders that were sent back; never the double."""
+    lines = [
+        "| GPU | driver | TensorRT | flows that passed | flows that did not |",
+        "|---" * 5 + "|",
+    ]
+    for file in sorted((ROOT / "tests" / "replay").glob("*/gpu_check.jsonl")):
+        records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        machine = records[0]
+        if machine["seen_on"] != machine["gpu"]:
+            continue
+        good, bad = (
+            [r["name"] for r in records if r["kind"] == "flow" and (r["status"] == "passed") == way]
+            for way in (True, False)
+        )
+        shown = (machine["gpu"], machine["driver"], machine["tensorrt"], len(good), ", ".join(bad))
+        lines.append(f"| {' | '.join(map(str, shown))} |")
+    return "\n".join(lines if len(lines) > 2 else [*lines, "| none yet | | | | |"])
+
+
 TABLES = {
+    "features": feature_table,
+    "gpu runs": gpu_run_table,
     "evidence": evidence_table,
     "errors": error_table,
     "releases": release_table,

@@ -113,6 +113,7 @@ def test_inspector_text_that_is_none_is_refused(text):
         ("[ONNX Layer: a]", ("a",)),
         ("[ONNX Layer: a][ONNX Layer: b][ONNX Layer: a]", ("a", "b")),
         ("[ONNX Layer: a]b[c][ONNX Layer: d]", ("a]b[c", "d")),
+        ("[ONNX Layer: a]trtplug site=390c op=CBR", ("a",)),
         ("[ONNX Layer: a]\x1e[ONNX Layer: b]\x1f[ONNX Layer: c]", ("a", "b", "c")),
     ],
 )

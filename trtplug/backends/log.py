@@ -32,7 +32,8 @@ _TENSOR = re.compile(
 _IO = re.compile(
     rf"{_NAME}IOMode: (?P<mode>\w+), DataType: (?P<dtype>\w+), Dimensions: \[(?P<dims>[-\d,]*)\]"
 )
-_ONNX_LAYER = re.compile(r"\[ONNX Layer: (.*?)\](?=\[ONNX Layer: |$)", re.DOTALL)
+_ONNX_LAYER = re.compile(r"\[ONNX Layer: (.*?)\](?=\[ONNX Layer: |trtplug site=|$)", re.DOTALL)
+"""What may follow: another node, or what our own plugin says of itself."""
 _SEPARATORS = re.compile("[\x1e\x1f]+")
 """TensorRT joins the metadata of fused layers with these, besides plain juxtaposition."""
 
