@@ -109,8 +109,8 @@ class ReplayedCourse(Course):
         Raises:
             LockMismatchError: anything differs.
         """
-        from trtplug.produce.ground import Tactics
         from trtplug.produce.target import produce_target
+        from trtplug.report.tactics import Tactics
 
         after, tactics = [], Tactics()
         if self._caching is not None and self._attached is not None:

@@ -1,4 +1,4 @@
-"""What is known beside a build's own outcome: of all targets, and of tactics."""
+"""What all targets of one command have in common."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.tactic_table import CandidateTable
-from trtplug.engine.pins import EditReason
-from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
 from trtplug.plan.plan import Plan
@@ -19,21 +16,6 @@ from trtplug.report.model_facts import ModelFacts
 if TYPE_CHECKING:
     # It loads the tactics, which most builds have no use for.
     from trtplug.offer.offer import PluginOffer  # noqa: TC004
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tactics:
-    """What is known of a build's tactics beside its own log."""
-
-    cache: CacheOutcome | None = None
-    """What the build did with its timing cache; None where the builder has none."""
-    tables: tuple[CandidateTable, ...] = ()
-    """Of an earlier pass or a lock; a table in the build's own log counts more."""
-    asked_by: Mapping[str, EditReason] = field(default_factory=dict)
-    """Cache key -> the wish that overruled the builder."""
-    locked: bool = False
-    """Whether a lock was replayed, so that no tactic is the builder's choice."""
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
     from trtplug.engine.cache_files import CacheEntry
     from trtplug.plan.plan import PlannedTarget
-    from trtplug.produce.ground import Ground, Tactics
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
+    from trtplug.report.tactics import Tactics
 
 
 def make_lock(

@@ -5,33 +5,27 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
+from trtplug.engine.built_files import read_shipped_cache, read_tables, take_listing
 from trtplug.engine.contents import describe_file
-from trtplug.engine.lock import LOCK
+from trtplug.engine.lock import CACHE_FILES, LOCK
 from trtplug.engine.manifest import (
     Agreement,
     ManifestFile,
     ManifestTarget,
 )
 from trtplug.errors import BuildFailedError
-from trtplug.produce.ground import Ground, Tactics
-from trtplug.produce.left import (
-    FURTHER_FILES,
-    read_shipped_cache,
-    read_tables,
-    take_listing,
-    with_winners,
-)
+from trtplug.offer.for_build import KERNEL_LOG
 from trtplug.produce.lock import make_lock
 from trtplug.profile import find_profile
 from trtplug.report.candidates import report_timing_cache
 from trtplug.report.choices import refuse_dropped
 from trtplug.report.make import ReportInputs, make_report
-from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland, SelectedBy
+from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
+from trtplug.report.tactics import Tactics
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.tactics.kernel_mark import find_marks
@@ -41,13 +35,10 @@ if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
     from trtplug.backends.log import Listing
     from trtplug.plan.plan import PlannedTarget
+    from trtplug.produce.ground import Ground
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
-
-
-_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
-"""Precision -> the builder's name of its type."""
 
 
 def produce_target(
@@ -76,8 +67,7 @@ def produce_target(
     listing = take_listing(place)
     tactics = tactics or Tactics()
     cached = read_shipped_cache(place)
-    tables = with_winners(tactics.tables, read_tables(place / "build.log"), cached)
-    tactics = replace(tactics, tables=tables)
+    tactics = tactics.with_log(read_tables(place / "build.log"), cached)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
     _check_precision(ground.plan.precision, report)
     refuse_dropped(report, ground.offers.get(planned.target))
@@ -116,6 +106,14 @@ def engine_name(model_file: str, target: str) -> str:
     """File name of an engine, such as `det.rtx-1.7-sm_89.engine`; safe in any shell and system."""
     stem = re.sub(r"[^\w.-]", "_", model_file.rpartition(".")[0] or model_file)[:_LONGEST_STEM]
     return f"{stem}.{parse_target(target).file_part}.engine"
+
+
+FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
+"""Files of a target that only some builders leave."""
+
+
+_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
+"""Precision -> the builder's name of its type."""
 
 
 def _check_precision(precision: str, report: Report) -> None:
@@ -183,20 +181,13 @@ def _inputs(
             *(_aslr_warning(outcome) if ground.reproducible else ()),
         ),
         tables=tactics.tables,
-        selected_by=_selected_by(tactics),
+        selected_by=tactics.selected_by(),
         cache=report_timing_cache(tactics.cache),
         offer=offer,
         kernels=(
             find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
         ),
     )
-
-
-def _selected_by(tactics: Tactics) -> dict[str, SelectedBy]:
-    """Cache key -> who decided its tactic, where it was not the builder."""
-    if tactics.locked:
-        return {table.key: "lock" for table in tactics.tables}
-    return dict(tactics.asked_by)
 
 
 def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
