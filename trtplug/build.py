@@ -275,7 +275,7 @@ def _result(job: Job, ground: Ground, course: Course, outcomes: list[Outcome]) -
             raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
         if (meant := course.why_failed(failed)) is not None:
             raise meant
-        _keep_the_log_only(place)
+        _keep_the_logs_only(place)
         limits = job.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
         return Result(target=planned, error=error)
@@ -285,17 +285,19 @@ def _result(job: Job, ground: Ground, course: Course, outcomes: list[Outcome]) -
     except (LockMismatchError, TacticUnavailableError):
         raise
     except TrtplugError as error:
-        _keep_the_log_only(place)
+        _keep_the_logs_only(place)
         return Result(target=planned, error=error)
     if course.keeps(report):
         _store(job, planned, made)
     return Result(target=planned, made=made, report=report)
 
 
-def _keep_the_log_only(place: Path) -> None:
-    """Takes away what a target that failed has left; the manifest lists its log alone."""
+def _keep_the_logs_only(place: Path) -> None:
+    """Takes away what a target that failed has left; the manifest lists its logs alone."""
+    from trtplug.result import LOGS
+
     for file in place.iterdir():
-        if file.name != "build.log":
+        if file.name not in LOGS:
             file.unlink()
 
 

@@ -6,15 +6,14 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trtplug
-from trtplug.backends.log import Listing, parse_inspector_json, parse_layer_text
-from trtplug.backends.tactic_table import CandidateTable, with_winner
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
+from trtplug.engine.built_files import read_shipped_cache, read_tables, take_listing
 from trtplug.engine.contents import describe_file
 from trtplug.engine.lock import CACHE, CACHE_FILES, LOCK, Lock, LockCache
 from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
@@ -25,8 +24,6 @@ from trtplug.engine.manifest import (
     ManifestModel,
     ManifestTarget,
 )
-from trtplug.engine.pins import EditReason
-from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.errors import BuildFailedError
 from trtplug.model.precision_rules import Island
 from trtplug.model.prepare import Prepared
@@ -38,7 +35,8 @@ from trtplug.report.choices import refuse_dropped
 from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland, SelectedBy
+from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
+from trtplug.report.tactics import Tactics
 from trtplug.report.to_html import report_to_html
 from trtplug.store import sha256_of
 from trtplug.tactics.kernel_mark import find_marks
@@ -46,6 +44,7 @@ from trtplug.target import parse_target
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
+    from trtplug.backends.log import Listing
     from trtplug.engine.cache_files import CacheEntry
 
     # It loads the tactics, which most builds have no use for.
@@ -55,21 +54,6 @@ if TYPE_CHECKING:
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tactics:
-    """What is known of a build's tactics beside its own log."""
-
-    cache: CacheOutcome | None = None
-    """What the build did with its timing cache; None where the builder has none."""
-    tables: tuple[CandidateTable, ...] = ()
-    """Of an earlier pass or a lock; a table in the build's own log counts more."""
-    asked_by: Mapping[str, EditReason] = field(default_factory=dict)
-    """Cache key -> the wish that overruled the builder."""
-    locked: bool = False
-    """Whether a lock was replayed, so that no tactic is the builder's choice."""
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +104,8 @@ def produce_target(
     engine = _name_engine(ground, planned, outcome)
     listing = take_listing(place)
     tactics = tactics or Tactics()
-    cached = _read_cache(place)
-    tactics = replace(tactics, tables=_tables(tactics, read_tables(place / "build.log"), cached))
+    cached = read_shipped_cache(place)
+    tactics = tactics.with_log(read_tables(place / "build.log"), cached)
     report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
     _check_precision(ground.plan.precision, report)
     refuse_dropped(report, ground.offers.get(planned.target))
@@ -200,49 +184,6 @@ def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> Re
     )
 
 
-def take_listing(place: Path) -> Listing | None:
-    """The layers, from the builder's log or from the engine inspector; that file stays."""
-    text, inspector = place / "layers.txt", place / "inspector.json"
-    if text.is_file():
-        listing = parse_layer_text(text.read_text(encoding="utf-8"))
-        text.unlink()
-        return listing
-    if inspector.is_file():
-        try:
-            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
-            return None  # the report says that there is none
-    return None
-
-
-def _read_cache(place: Path) -> CacheEntry | None:
-    """The timing cache that ships beside the engine, where there is one with its sidecar."""
-    if not all((place / name).is_file() for name in CACHE_FILES):
-        return None
-    from trtplug.engine.cache_transfer import read_cache
-
-    return read_cache(place / CACHE)
-
-
-def _tables(
-    tactics: Tactics, logged: tuple[CandidateTable, ...], cached: CacheEntry | None
-) -> tuple[CandidateTable, ...]:
-    """All tables, with the tactics that the timing cache holds in the end."""
-    latest = {table.key: table for table in (*tactics.tables, *logged)}
-    winners = cached.sidecar.winners if cached else {}
-    return tuple(with_winner(t, winners.get(t.key, t.selected)) for t in latest.values())
-
-
-def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
-    data = log.read_bytes()
-    if b"Autotuning op " not in data:
-        return ()
-    from trtplug.backends.tactic_log import parse_tactic_text
-
-    return parse_tactic_text(data.decode("utf-8", "replace")).tables
-
-
 def _inputs(
     ground: Ground,
     planned: PlannedTarget,
@@ -277,20 +218,13 @@ def _inputs(
             *(_aslr_warning(outcome) if ground.reproducible else ()),
         ),
         tables=tactics.tables,
-        selected_by=_selected_by(tactics),
+        selected_by=tactics.selected_by(),
         cache=report_timing_cache(tactics.cache),
         offer=offer,
         kernels=(
             find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
         ),
     )
-
-
-def _selected_by(tactics: Tactics) -> dict[str, SelectedBy]:
-    """Cache key -> who decided its tactic, where it was not the builder."""
-    if tactics.locked:
-        return {table.key: "lock" for table in tactics.tables}
-    return dict(tactics.asked_by)
 
 
 def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trtplug.engine.contents import describe_file
 from trtplug.engine.manifest import Manifest, ManifestFailure, ManifestFile, ManifestTarget
 from trtplug.errors import TrtplugError
+from trtplug.offer.for_build import KERNEL_LOG
 from trtplug.plan.plan import PlannedTarget
 from trtplug.report.report import Report
 
@@ -25,6 +26,10 @@ class Result:
     report: Report | None = None
     """Set where it was made just now; what the store had has its report in the bundle alone."""
     error: TrtplugError | None = None
+
+
+LOGS = ("build.log", KERNEL_LOG)
+"""What a target that failed keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,6 @@ def failure_entry(result: Result, folder: Path) -> ManifestFailure:
 
 
 def log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
-    """The log of a failed build, where there is one."""
-    path = f"{result.target.sm}/build.log"
-    return (describe_file(folder, path),) if (folder / path).is_file() else ()
+    """The logs of a failed build, where there are any; the builder's own comes first."""
+    paths = (f"{result.target.sm}/{name}" for name in LOGS)
+    return tuple(describe_file(folder, path) for path in paths if (folder / path).is_file())

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from trtplug.backends.options import TrtOptions, option_flag
 from trtplug.cli.build import build
-from trtplug.cli.build_options import read_trt_options, signed_name
+from trtplug.cli.build_options import read_plugin_wish, read_trt_options, signed_name
 from trtplug.cli.config import _BOUNDS, _KEYS
 from trtplug.errors import FileUnreadableError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from trtplug.plugin_wish import PluginWish
 
 
 def test_nothing_given_is_the_default():
@@ -64,6 +62,37 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path):
         read_trt_options({"l2_limit": "much"})
     with pytest.raises(FileUnreadableError):
         read_trt_options({"plugin_library": (tmp_path / "gone.so",)})
+
+
+def test_what_is_asked_of_the_plugin_has_its_place():
+    assert read_plugin_wish({}) == PluginWish()
+    given = {
+        "plugin": "always",
+        "plugin_sites": ("a*", "b"),
+        "plugin_tactics": ("igemm*",),
+        "plugin_pairs": False,
+        "evidence": "e.jsonl",
+    }
+    assert read_plugin_wish(given) == PluginWish(
+        mode="always",
+        sites=("a*", "b"),
+        tactics=("igemm*",),
+        pairs=False,
+        evidence=Path("e.jsonl"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"plugin": "sometimes"}, "unknown --plugin 'sometimes'"),
+        ({"plugin": "never", "plugin_sites": ("a",)}, "--plugin never leaves no site"),
+        ({"plugin": "never", "plugin_tactics": ("a",)}, "--plugin never leaves no site"),
+    ],
+)
+def test_what_cannot_be_meant_of_the_plugin_is_refused(given: dict, words: str):
+    with pytest.raises(UsageError, match=words):
+        read_plugin_wish(given)
 
 
 def test_every_option_is_a_key_of_the_config_and_the_other_way_round():

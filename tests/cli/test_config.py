@@ -56,6 +56,11 @@ def test_every_key_and_paths_from_the_files_own_folder(file: Path):
     assert read["timeout"] == 60.5
 
 
+def test_evidence_lies_beside_the_file_too(file: Path):
+    file.write_text("[build]\nevidence = 'e.jsonl'\nplugin_sites = ['a']\n")
+    assert read_config(file) == {"evidence": file.parent / "e.jsonl", "plugin_sites": ("a",)}
+
+
 @pytest.mark.parametrize("text", ["", "[build]\n", "# nothing\n"])
 def test_empty_file_gives_nothing(file: Path, text: str):
     file.write_text(text)

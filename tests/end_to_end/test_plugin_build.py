@@ -236,6 +236,13 @@ def test_a_kernel_that_does_not_compile_leaves_its_log_and_a_native_site(site: S
     again = build(site, "--plugin", "always")
     assert "from the store" in again.err
     assert "error: told to refuse" in log.read_text()
+    # A build that fails keeps it too.
+    site.script(fail="build")
+    assert build(site, "--plugin", "always", "--force").status == 3
+    assert {p.name for p in log.parent.iterdir()} == {"build.log", "kernels.log"}
+    assert verify_bundle(site.work / "out").problems == ()
+    (failure,) = read_manifest(site.work / "out").failures
+    assert failure.log == "sm_90/build.log"
 
 
 def test_the_plan_in_words(site: Site):
@@ -300,3 +307,27 @@ def test_sizes_over_all_profiles(site: Site):
     shapes = ("--shape", "x=1x3x16x16:1x3x32x32:4x3x64x64", "--profile", "x=8x3x64x64")
     report = report_of(site, build(site, *shapes, "--plugin", "always", model="d.onnx"))
     assert [s["outcome"] for s in report["sites"]] == ["plugin"]
+
+
+def test_a_lock_with_plugins_is_replayed_and_other_kernels_are_refused(site: Site):
+    save(conv_relu(shape=(8, 64, 56, 56), out_channels=64), site.work / "m.onnx")
+    report_of(site, build(site, "--plugin", "always"))
+    before = lock_of(site).sites
+    # Other timings now: a build that timed anything might choose otherwise.
+    site.script(drift=1)
+    again = ("--plugin", "always", "--locked", "out", "--out", "again")
+    ran = build(site, *again)
+    assert ran.status == 0, ran.err
+    assert read_lock(site.work / "again/sm_90/lock.json").sites == before
+    # As if the kernels of this trtplug were others than those of the lock.
+    file = site.work / "out/sm_90/lock.json"
+    told = json.loads(file.read_text())
+    told["sites"][0]["kit_sha256"] = "0" * 64
+    file.write_text(json.dumps(told))
+    ran = build(site, *again)
+    assert ran.status == 3
+    assert "error[lock-mismatch]" in ran.err
+    assert "offer 0000000000000000" in ran.err
+    # Without the plugin it is another build, which is said before anything is built.
+    ran = build(site, "--locked", "out", "--out", "other")
+    assert "flag plugin: none, not always" in ran.err

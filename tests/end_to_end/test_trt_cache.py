@@ -147,6 +147,10 @@ def test_what_does_not_fit_is_set_aside_and_the_report_says_so(site: Site, how: 
 
 
 def test_require_cache_fails_the_gate_and_writes_the_bundle(site: Site):
+    # The engine in the store was built cold, so it does not do.
+    first = build(site, "--require-cache", "--out", "a")
+    assert not target_of(site, first, "a").from_store
+    assert cache_of(site, "a")["word"] == "hit"
     ran = build(site, "--require-cache", "--out", "five", model="five.onnx")
     assert ran.status == 1
     assert "gate failed: trt-11.4:sm_90: the timing cache was partial" in ran.err

@@ -112,14 +112,17 @@ def test_another_gpu_of_the_same_name_will_do(site: Site):
     target_of(site, replay(site), "again")
 
 
-def test_lock_and_cache_alone_are_enough(site: Site):
-    """As they are kept under version control."""
+def test_lock_and_cache_alone_are_enough(site: Site, own_store: Path):
+    """As they are kept under version control; the store knows nothing of them, before or after."""
+    shutil.rmtree(own_store)
     kept = site.work / "kept"
     kept.mkdir()
     for name in ("lock.json", "timing.cache", "timing.cache.json"):
         shutil.copyfile(site.work / "out/sm_90" / name, kept / name)
     shutil.rmtree(site.work / "out")
     target_of(site, replay(site, lock="kept"), "again")
+    assert not target_of(site, build(site, "--out", "plain"), "plain").from_store
+    assert report_of(site, "plain")["timing_cache"]["word"] == "cold"
     (site.work / "trtplug.toml").write_text(
         "[build]\nmodel = 'm.onnx'\nlocked = 'kept/lock.json'\nout = 'toml'\n"
     )

@@ -106,7 +106,8 @@ class CachedCourse(Course):
         self, ground: Ground, outcomes: Sequence[Outcome], agreement: Agreement | None
     ) -> tuple[ManifestTarget, Report]:
         """Publishes each build's cache, and makes the files."""
-        from trtplug.produce import Tactics, produce_target
+        from trtplug.produce import produce_target
+        from trtplug.report.tactics import Tactics
 
         taken = [self.caching.take(self.attached, Path(o.folder)) for o in outcomes]
         tactics = Tactics(cache=taken[0])

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtplug.engine.built_files import take_listing
 from trtplug.report.candidates import join_tables
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def read_naming(
         tables: from its log.
         labels: the builder's name of an ONNX node -> its label.
     """
-    from trtplug.produce import take_listing
-
     names: dict[str, set[str]] = defaultdict(set)
     for table in tables:
         names[table.key] |= {labels.get(n, n) for n in table.onnx_layers}

@@ -109,7 +109,8 @@ class ReplayedCourse(Course):
         Raises:
             LockMismatchError: anything differs.
         """
-        from trtplug.produce import Tactics, produce_target
+        from trtplug.produce import produce_target
+        from trtplug.report.tactics import Tactics
 
         after, tactics = [], Tactics()
         if self._caching is not None and self._attached is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.backends.tactic_table import CandidateTable
 from trtplug.engine.build_cache import lay_out
+from trtplug.engine.built_files import read_tables
 from trtplug.engine.cache_sidecar import winners_of
 from trtplug.engine.lock import CACHE
 from trtplug.engine.pins import (
@@ -100,7 +101,6 @@ class TunedCourse(Course):
 
     def _record(self, ground: Ground, folder: Path) -> Recorded:
         from trtplug.passes.recording import read_naming
-        from trtplug.produce import read_tables
 
         tables = read_tables(folder / "build.log")
         naming = read_naming(folder, tables, ground.prepared.names)
@@ -152,7 +152,8 @@ class TunedCourse(Course):
         Raises:
             TacticUnavailableError: the builder took other tactics.
         """
-        from trtplug.produce import Tactics, produce_target
+        from trtplug.produce import produce_target
+        from trtplug.report.tactics import Tactics
 
         recorded = self._recorded
         assert recorded is not None
