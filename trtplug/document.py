@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trtplug.errors import DocumentError
 
@@ -56,7 +56,7 @@ def from_json(kind: type[T], schema: str, text: str, path: str) -> T:
     Raises:
         DocumentError: no JSON, another schema, another major version, or fields that do not fit.
     """
-    return _Reader(schema, path).read(kind, text)
+    return Reader(kind, schema).read(text, path)
 
 
 def read_document(kind: type[T], schema: str, file: Path) -> T:
@@ -117,55 +117,69 @@ def _plain(value: object) -> dict[str, object]:
     raise AssertionError(f"a document holds a {type(value).__name__}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads one text; every refusal names the file and the schema wanted."""
+class Reader(Generic[T]):
+    """Reads many texts of one kind: what pydantic makes of the kind, it makes once."""
 
-    schema: str
-    path: str
+    def __init__(self, kind: type[T], schema: str) -> None:
+        import pydantic
 
-    def read(self, kind: type[T], text: str) -> T:
-        document = self._load(text)
-        self._check_schema(document.get("schema"))
-        return self._validate(kind, document)
+        self._schema = schema
+        self._kind = kind
+        self._filler = _Filler()
+        self._adapter = pydantic.TypeAdapter(kind)
 
-    def _load(self, text: str) -> dict[str, Any]:
-        try:
-            document = json.loads(text, parse_constant=_refuse_constant)
-        except RecursionError:
-            raise self._bad("it is nested too deeply") from None
-        except ValueError as error:
-            raise self._bad(f"it is no JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise self._bad(f"it holds a {type(document).__name__} where an object was wanted")
-        return document
+    def read(self, text: str, path: str) -> T:
+        """As `from_json`."""
+        place = _Place(self._schema, path)
+        document = place.load(text)
+        place.check_schema(document.get("schema"))
+        return self._validate(document, place)
 
-    def _check_schema(self, stated: object) -> None:
-        name, _, major = self.schema.partition("/")
-        match = _SCHEMA.fullmatch(stated) if isinstance(stated, str) else None
-        if match is None or match["name"] != name:
-            raise self._bad(f"its schema is {_short(stated)}, not {self.schema!r}")
-        if match["major"] != major:
-            raise self._bad(
-                f"its schema is {stated!r}, of major version {match['major']}; "
-                f"this trtplug reads major version {major} ({self.schema!r})"
-            )
-
-    def _validate(self, kind: type[T], document: dict[str, Any]) -> T:
+    def _validate(self, document: dict[str, Any], place: _Place) -> T:
         import pydantic
 
         try:
             # JSON mode, since strict Python mode would want tuples where JSON has arrays.
-            text = json.dumps(_Filler().record(document, kind), allow_nan=False)
-            return pydantic.TypeAdapter(kind).validate_json(text, strict=True)
+            text = json.dumps(self._filler.record(document, self._kind), allow_nan=False)
+            return self._adapter.validate_json(text, strict=True)
         except pydantic.ValidationError as error:
-            raise self._bad(_problems(error)) from error
+            raise place.bad(_problems(error)) from error
         except ValueError as error:
-            raise self._bad(f"a number is too large: {error}") from error
+            raise place.bad(f"a number is too large: {error}") from error
         except RecursionError:
-            raise self._bad("it is nested too deeply") from None
+            raise place.bad("it is nested too deeply") from None
 
-    def _bad(self, problem: str) -> DocumentError:
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one text came from; every refusal names it and the schema wanted."""
+
+    schema: str
+    path: str
+
+    def load(self, text: str) -> dict[str, Any]:
+        try:
+            document = json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError:
+            raise self.bad("it is nested too deeply") from None
+        except ValueError as error:
+            raise self.bad(f"it is no JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise self.bad(f"it holds a {type(document).__name__} where an object was wanted")
+        return document
+
+    def check_schema(self, stated: object) -> None:
+        name, _, major = self.schema.partition("/")
+        match = _SCHEMA.fullmatch(stated) if isinstance(stated, str) else None
+        if match is None or match["name"] != name:
+            raise self.bad(f"its schema is {_short(stated)}, not {self.schema!r}")
+        if match["major"] != major:
+            raise self.bad(
+                f"its schema is {stated!r}, of major version {match['major']}; "
+                f"this trtplug reads major version {major} ({self.schema!r})"
+            )
+
+    def bad(self, problem: str) -> DocumentError:
         return DocumentError(path=self.path, wanted=self.schema, problem=problem)
 
 

@@ -179,6 +179,25 @@ def with_choices(planned: Planned, source: Source) -> Plan:
     return replace(plan, targets=targets)
 
 
+def check_replay(planned: Planned, source: Source) -> None:
+    """Holds what was asked for against the lock, as far as that can be told without a builder.
+
+    Raises:
+        LockMismatchError: something differs.
+    """
+    lock, path = planned.lock, str(planned.command.policy.locked)
+    if lock is None:
+        return
+    from trtplug.engine.lock_check import require_replayed
+    from trtplug.engine.lock_diff import input_differences
+    from trtplug.engine.lock_inner import inner_problems
+    from trtplug.passes.replay_inputs import asked_lock
+
+    for target in planned.plan.targets:
+        asked = asked_lock(planned.plan, target, lock, source)
+        require_replayed(path, (*map(str, input_differences(lock, asked)), *inner_problems(lock)))
+
+
 def _flags(command: BuildCommand, lock: Lock | None) -> dict[str, str]:
     profiles = {
         f"profile_{position}": "; ".join(map(str, ranges))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from trtplug.globs import as_flag
+
 PluginMode = Literal["auto", "always", "never"]
 
 PLUGIN_MODES: tuple[PluginMode, ...] = ("auto", "always", "never")
@@ -39,8 +41,8 @@ class PluginWish:
         """
         given = {
             "plugin": self.mode if self.mode != "auto" else "",
-            "plugin_sites": ", ".join(self.sites),
-            "plugin_tactics": ", ".join(self.tactics),
+            "plugin_sites": as_flag(self.sites),
+            "plugin_tactics": as_flag(self.tactics),
             "plugin_pairs": "" if self.pairs else "off",
             "evidence": (evidence_sha256 or "")[:16],
         }

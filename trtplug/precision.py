@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from trtplug.globs import as_flag
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecisionWish:
@@ -20,4 +22,4 @@ class PrecisionWish:
         """By name, as text; nothing where the model keeps its types."""
         if self.target == "keep":
             return {}
-        return {"io_precision": self.io, "keep_fp32": ", ".join(self.keep_fp32) or "none"}
+        return {"io_precision": self.io, "keep_fp32": as_flag(self.keep_fp32) or "none"}

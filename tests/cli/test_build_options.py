@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import click
 import pytest
 
+from tests.cli_runner import run_here
 from trtplug.backends.options import TrtOptions, option_flag
 from trtplug.cli.build import build
 from trtplug.cli.build_options import read_plugin_wish, read_trt_options, signed_name
@@ -105,3 +107,21 @@ def test_every_option_is_a_key_of_the_config_and_the_other_way_round():
 def test_flags_by_which_errors_name_an_option_exist():
     there = {o for p in build.params for o in (*p.opts, *p.secondary_opts)}
     assert {option_flag(name) for name in TrtOptions.__slots__} <= there
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        p.opts[-1]
+        for p in build.params
+        if isinstance(p.type, (click.types.StringParamType, click.types.FuncParamType))
+    ],
+)
+def test_an_empty_text_is_never_taken_for_nothing(option: str):
+    """As `--ban "$BANNED"` would be in a script whose variable is not set."""
+    given = (option, "") if option.startswith("--") else ("",)
+    ran = run_here("build", *given, *(() if option == "model" else ("m.onnx",)))
+    assert ran.status == 2
+    assert ran.err.startswith("error[usage]: ")
+    assert "is empty" in ran.err
+    assert "unset variable" in ran.err

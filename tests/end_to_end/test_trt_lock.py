@@ -259,6 +259,22 @@ def test_a_builder_that_takes_another_tactic_is_found(record: Callable[..., Site
     assert f"not {SLOW}" in mismatch(site)
 
 
+def test_a_lock_whose_files_or_fields_contradict_each_other(site: Site):
+    kept = site.work / "kept"
+    shutil.copytree(site.work / "out", kept)
+    for name, change, words in (
+        ("timing.cache.json", lambda s: s["identity"].update(driver="1"), "driver: 1, not 580"),
+        ("lock.json", lambda x: x["timing_cache"].update(keys=99), "not of 3 keys"),
+        ("lock.json", lambda x: x["tactics"].append(x["tactics"][0]), "it is there 2 times"),
+        ("lock.json", lambda x: x["flags"].update(pin="conv0=0x1"), "flag pin: conv0=0x1 is not"),
+    ):
+        shutil.rmtree(site.work / "out")
+        shutil.copytree(kept, site.work / "out")
+        tamper(site, change, name)
+        assert words in mismatch(site)
+        assert site.trtplug("lock", "verify", "out").status == 1
+
+
 @pytest.mark.parametrize("how", ["truncated", "corrupt", "gone", "another"])
 def test_a_cache_that_is_not_the_locks(site: Site, how: str):
     file = site.work / "out/sm_90/timing.cache"
@@ -311,7 +327,7 @@ def test_another_machine_is_unqualified(site: Site, tmp_path: Path, what: str):
     err = refused(ran, 4, "lock-unqualified")
     assert words in err
     assert "hint: record it again here" in err
-    assert "targets on" not in ran.err
+    assert "to build" not in ran.err
     assert not (site.work / "again").exists()
     # As the hint says: without --locked it is recorded again, and replays then.
     if what == "driver":
@@ -342,6 +358,10 @@ def test_another_model_and_other_shapes(site: Site):
     err = refused(replay(site, "--shape", "x=1x3x8x8", model="d.onnx"), 3, "lock-mismatch")
     assert "model sha256: " in err
     assert "shapes: x=1x3x8x8, not x=1x16x32x32" in err
+    # The plan says so too, before anything is built.
+    again = replay(site, "--shape", "x=1x3x8x8", "--dry-run", model="d.onnx")
+    assert "model sha256: " in refused(again, 3, "lock-mismatch")
+    assert again.out == ""
 
 
 def test_pins_and_another_backend_are_wrong_use(site: Site):

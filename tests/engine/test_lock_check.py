@@ -14,6 +14,8 @@ from trtplug.backends.gpu import Gpu
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.cache_admin import find_cache
+from trtplug.engine.cache_identity import CacheIdentity
+from trtplug.engine.cache_sidecar import Sidecar
 from trtplug.engine.cache_transfer import write_cache
 from trtplug.engine.contents import write_manifest
 from trtplug.engine.lock import LockCache, LockGpu
@@ -30,6 +32,24 @@ from trtplug.engine.timing_cache import TimingCacheStore
 from trtplug.errors import DocumentError, LockMismatchError, LockUnqualifiedError
 from trtplug.target import Sm
 
+SIDECAR = Sidecar(
+    schema="trtplug.timing-cache/1",
+    tool_version="0.1.0",
+    identity=CacheIdentity(
+        gpu="NVIDIA H200",
+        sm="sm_90",
+        driver="580.95.05",
+        cuda="13.0",
+        builder="11.4.0.106",
+        flags={"tf32": "on"},
+    ),
+    sha256="3" * 64,
+    bytes=1,
+    tactics=(),
+    builds=(),
+)
+"""Of the lock `TRT`."""
+
 
 @pytest.fixture
 def bundle(tmp_path):
@@ -37,8 +57,10 @@ def bundle(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     manifest = fill(folder)
+    target = replace(manifest.targets[0], backend_version=identity().builder)
+    target = replace(target, flags=identity().flags)
+    manifest = replace(manifest, targets=(target,))
     write_manifest(folder, manifest)
-    target = manifest.targets[0]
     store = TimingCacheStore(root=tmp_path / "timing")
     build(store, [1, 2], StandIn())
     entry = find_cache(store, identity().entry_id)
@@ -77,7 +99,7 @@ def test_a_bundle_agrees_with_its_lock(bundle):
 LIES = {
     "model": ({"model": replace(TRT.model, sha256="f" * 64)}, "model: "),
     "target": ({"target": "rtx-1.7:sm_86"}, "target: rtx-1.7:sm_86, not rtx-1.7:sm_89"),
-    "version": ({"backend_version": "9"}, "backend: rtx 9, not rtx 1.7.1.116"),
+    "version": ({"backend_version": "9"}, "backend: rtx 9, not rtx 11.4.0.106"),
     "shapes": ({"shapes": ()}, "shapes: none, not x=1x3x8x8"),
     "precision": ({"precision": "fp16"}, "precision: fp16, not keep"),
     "flags": ({"flags": {"tf32": "off"}}, "flag tf32: off, not on"),
@@ -105,8 +127,11 @@ LIES = {
 def test_each_lie_of_a_lock_is_found(bundle, name):
     folder, lock = bundle
     fields, words = LIES[name]
-    (problem,) = verify(folder, replace(lock, **fields))
+    problem, *more = verify(folder, replace(lock, **fields))
     assert problem.startswith(words)
+    # What the cache's sidecar and the manifest both say is told of each.
+    assert all(p.startswith(("sm_89/timing.cache: ", "timing cache: not of ")) for p in more)
+    assert len(more) <= 1
 
 
 def test_changed_files_are_found(bundle):
@@ -192,13 +217,44 @@ def test_a_faithful_replay_has_no_problem():
         timing_cache=replace(TRT.timing_cache, sha256="7" * 64),
         tool_version="9",
     )
-    assert replay_problems_before(TRT, made, TRT.winners) == ()
+    assert replay_problems_before(TRT, made, TRT.winners, SIDECAR) == ()
     assert replay_problems_after(TRT, made, TRT.winners) == ()
     require_replayed("lock.json", ())
 
 
+def of_sidecar(**changed: object) -> Sidecar:
+    return replace(SIDECAR, identity=replace(SIDECAR.identity, **changed))
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "words"),
+    [
+        (replace(SIDECAR, sha256="9" * 64), "timing.cache: its bytes are not those"),
+        (of_sidecar(driver="1"), "timing.cache: driver: 1, not 580.95.05"),
+        (of_sidecar(gpu="L4"), "timing.cache: gpu: L4, not NVIDIA H200"),
+        (of_sidecar(sm="sm_89"), "timing.cache: sm: sm_89, not sm_90"),
+        (of_sidecar(cuda="12.0"), "timing.cache: cuda: 12.0, not 13.0"),
+        (of_sidecar(builder="9"), "timing.cache: builder: 9, not 11.4.0.106"),
+        (of_sidecar(flags={}), "timing.cache: flag tf32: none, not on"),
+    ],
+)
+def test_a_cache_whose_sidecar_tells_of_another_build_is_not_replayed(sidecar, words):
+    (problem,) = replay_problems_before(TRT, TRT, TRT.winners, sidecar)
+    assert problem.startswith(words)
+
+
+def test_a_lock_that_contradicts_itself_or_has_no_cache_is_not_replayed():
+    twice = replace(TRT, tactics=(*TRT.tactics, TRT.tactics[0]))
+    problems = replay_problems_before(twice, twice, TRT.winners, SIDECAR)
+    assert problems[0] == "the lock contradicts itself: 0xa: it is there 2 times"
+    bare = replace(TRT, timing_cache=None)
+    assert replay_problems_before(bare, bare, TRT.winners, SIDECAR) == (
+        "the lock names no timing cache",
+    )
+
+
 def test_a_lock_without_tactics_is_not_replayed():
-    (problem,) = replay_problems_before(RTX, RTX, {})
+    (problem,) = replay_problems_before(RTX, RTX, {}, SIDECAR)
     assert "nothing to replay" in problem
 
 
@@ -214,7 +270,7 @@ TAMPERED = {
 def test_tampered_caches_are_refused_before_and_after(name):
     winners, words = TAMPERED[name]
     for problems in (
-        replay_problems_before(TRT, TRT, winners),
+        replay_problems_before(TRT, TRT, winners, SIDECAR),
         replay_problems_after(TRT, TRT, winners),
     ):
         assert words in problems
@@ -237,7 +293,7 @@ ASKED = {
 @pytest.mark.parametrize("name", ASKED)
 def test_other_inputs_are_refused(name):
     other = replace(TRT, **ASKED[name])
-    assert len(replay_problems_before(TRT, other, TRT.winners)) == 1
+    assert len(replay_problems_before(TRT, other, TRT.winners, SIDECAR)) == 1
     assert len(replay_problems_after(TRT, other, TRT.winners)) == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +73,18 @@ def test_a_line_is_found_by_problem_and_gpu_and_the_last_one_counts(tmp_path):
     assert evidence.find(SITE, "NVIDIA H100") is None
     # Another batch is another problem.
     assert evidence.find(problem((2, 64, 56, 56), 64), GPU) is None
+
+
+def test_a_file_that_grew_for_years_is_read_in_one_go(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """20,000 lines took half a minute: what pydantic makes of the kind was made for each."""
+    made = []
+    adapter = pydantic.TypeAdapter
+    monkeypatch.setattr(pydantic, "TypeAdapter", lambda kind: made.append(kind) or adapter(kind))
+    file = write(tmp_path / "e.jsonl", *([measured()] * 500), measured(plugin_us=[3.0]))
+    evidence = read_evidence(file)
+    assert made == [SiteMeasurement]
+    (kept,) = evidence.measurements
+    assert kept.plugin_us == (3.0,)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,22 @@ def test_the_packing_of_a_tactic_that_was_measured_is_taken():
     assert unit.offer.packing == "tiles_64x64"
 
 
+@pytest.mark.parametrize("wish", [{}, {"tactics": ("direct*",)}])
+def test_a_tactic_that_was_measured_and_cannot_be_offered_proves_nothing(wish):
+    name = "igemm_32x64x64_s3" if wish else "igemm_of_another_release"
+    choices = choose(measurement(UNITS[0].problem, tactic=name), **wish)
+    assert told(choices)["a"] == (
+        "native",
+        f"{name}, which was measured, is no tactic that may be offered here",
+    )
+
+
+def test_a_name_with_brackets_is_found_as_it_is_written():
+    units = (site("a=[0]; é", UNITS[0].problem), site("b", UNITS[1].problem))
+    choices = choose(units=units, mode="always", sites=("a=[0]; é",))
+    assert [u.asked.label for u in choices.units] == ["a=[0]; é"]
+
+
 def test_always_takes_whatever_is_legal_and_a_pair_as_one():
     choices = choose(mode="always")
     assert [u.asked.label for u in choices.units] == ["dw+pw", "a", "b"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from trtplug.globs import as_flag
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLibrary:
@@ -81,7 +83,7 @@ def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return as_flag(map(str, value))
     return "default" if value is None else str(value)
 
 

@@ -87,7 +87,16 @@ def _merged(options: dict[str, object], config: Path | None) -> dict[str, Any]:
     from trtplug.cli.config import read_config
 
     given = {k: v for k, v in options.items() if v not in (None, ())}
+    for key, value in given.items():
+        if any(isinstance(v, str) and not v.strip() for v in _each(value)):
+            raise UsageError(
+                f"--{key.replace('_', '-')} is empty", "an unset variable of a script, perhaps"
+            )
     return {**(read_config(config) if config is not None else {}), **given}
+
+
+def _each(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
@@ -152,7 +161,7 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
     from trtplug.model.source import read_source
-    from trtplug.planning import plan_build, with_choices
+    from trtplug.planning import check_replay, plan_build, with_choices
     from trtplug.settings import read_settings
 
     planned = plan_build(command, read_settings())
@@ -163,6 +172,7 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
         command.precision,
         command.more_profiles,
     )
+    check_replay(planned, source)
     plan = with_choices(planned, source)
     click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE

@@ -115,10 +115,11 @@ def _problem(key: str, value: object) -> str:
         return f"build.{key} must be {wanted}, not {value!r}"
     if isinstance(value, list) and not all(isinstance(v, str) for v in value):
         return f"build.{key} must be a list of strings, not {value!r}"
-    if any(
-        "\0" in v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str)
-    ):
+    texts = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str)]
+    if any("\0" in text for text in texts):
         return f"build.{key} holds a NUL character"
+    if not all(text.strip() for text in texts):
+        return f"build.{key} is empty, or holds an empty text"
     least, most = _BOUNDS.get(key, (None, None))
     # Written so that nan is refused.
     if least is not None and most is not None and not least <= value <= most:  # type: ignore[operator]

@@ -31,6 +31,8 @@ def path(text: str) -> Path:
     Raises:
         UsageError: no system takes it.
     """
+    if not text.strip():
+        raise UsageError("a path is empty", "an unset variable of a script, perhaps")
     if "\0" in text:
         raise UsageError(f"the path {text!r} holds a null byte", "leave it out")
     return Path(text)

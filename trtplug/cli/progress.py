@@ -82,8 +82,9 @@ class LineListener:
         """Says what will be built."""
         todo = sum(t.supported and not t.in_store for t in plan.targets)
         have = sum(t.in_store for t in plan.targets)
+        targets = f"{len(plan.targets)} target{'s' if len(plan.targets) != 1 else ''}"
         self._say(
-            f"{plan.model_file}: {len(plan.targets)} targets on {plan.backend} "
+            f"{plan.model_file}: {targets} on {plan.backend} "
             f"{plan.backend_version}: {todo} to build, {have} in the store"
         )
 

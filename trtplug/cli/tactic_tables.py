@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.cli.grid import markdown_cell, render_grid
 from trtplug.cli.options import Format
+from trtplug.globs import matches_any
 from trtplug.report.names import printable
 from trtplug.report.report import ReportCandidate
 from trtplug.report.rows import margin_words
@@ -92,9 +92,7 @@ def candidate_tables(
 
 def _is_wanted(table: Table, wanted: tuple[str, ...]) -> bool:
     names = (table.name, *table.onnx_nodes)
-    return not wanted or any(
-        name == want or fnmatch.fnmatchcase(name, want) for name in names for want in wanted
-    )
+    return not wanted or any(matches_any(name, wanted) for name in names)
 
 
 def render_tactics(tables: Sequence[Table] | None, form: Format) -> str:

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.cache_files import Flawed, read_pair
-from trtplug.engine.cache_identity import Difference, mapping_differences
-from trtplug.engine.lock import LOCK, Lock, read_lock
+from trtplug.engine.cache_identity import (
+    Difference,
+    implementation_flags,
+    mapping_differences,
+)
+from trtplug.engine.lock import CACHE, LOCK, Lock, read_lock
 from trtplug.engine.lock_diff import diff_locks, input_differences, tactic_differences
+from trtplug.engine.lock_inner import inner_problems
 from trtplug.engine.manifest import read_manifest
 from trtplug.errors import LockMismatchError, LockUnqualifiedError
 from trtplug.store import sha256_of
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.backends.machine import Machine
+    from trtplug.engine.cache_sidecar import Sidecar
     from trtplug.engine.manifest import Manifest, ManifestTarget
 
 
@@ -54,7 +60,7 @@ def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockChe
         *map(str, _manifest_differences(lock, manifest, target)),
         *_engine_problems(folder, lock),
         *_cache_problems(folder, lock),
-        *_inner_problems(lock),
+        *inner_problems(lock),
     ]
     return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
 
@@ -110,24 +116,19 @@ def _cache_problems(folder: Path, lock: Lock) -> list[str]:
         return [f"{cache.file}: its bytes are not those that the lock tells of"]
     differ = tactic_differences(lock, entry.sidecar.winners)
     problems = [f"{cache.file}: {d}" for d in differ]
-    identity = entry.sidecar.identity
-    told = {"gpu": identity.gpu, "driver": identity.driver, "cuda": identity.cuda}
-    here = (
-        {"gpu": lock.gpu.name, "driver": lock.gpu.driver, "cuda": lock.gpu.cuda} if lock.gpu else {}
-    )
-    return problems + [f"{cache.file}: {d}" for d in mapping_differences(here, told)]
+    return problems + [f"{cache.file}: {d}" for d in _identity_differences(lock, entry.sidecar)]
 
 
-def _inner_problems(lock: Lock) -> list[str]:
-    """Layers whose tactic is not the one of their key."""
-    winners = lock.winners
-    return [
-        f"{layer.name}: tactic {layer.tactic_hash}, its key has {winners.get(layer.cache_key)}"
-        for layer in lock.layers
-        if layer.cache_key is not None
-        and lock.tactics is not None
-        and winners.get(layer.cache_key) != layer.tactic_hash
-    ]
+def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...]:
+    """In what the sidecar of a lock's cache tells of another machine, builder or build."""
+    identity = sidecar.identity
+    told = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
+    gpu = lock.gpu
+    here = {"builder": lock.backend_version}
+    if gpu is not None:
+        here |= {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
+    plain = mapping_differences(here, told)
+    return plain + mapping_differences(implementation_flags(lock.flags), identity.flags, "flag ")
 
 
 def _inside(folder: Path, path: str) -> Path | None:
@@ -183,20 +184,29 @@ def require_qualified(lock: Lock, path: str, machine: Machine, backend_version: 
 # --- against a build that replays it ---
 
 
-def replay_problems_before(lock: Lock, asked: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
+def replay_problems_before(
+    lock: Lock, asked: Lock, winners: Mapping[str, str], sidecar: Sidecar
+) -> tuple[str, ...]:
     """Why a locked build must not begin; empty where it may.
 
     Args:
         lock: to replay.
         asked: of the build that was asked for; only what goes in is looked at.
         winners: key -> tactic hash of the timing cache that would be attached.
+        sidecar: of that cache.
     """
     if lock.tactics is None:
         return ("the lock records no tactics, so there is nothing to replay",)
-    return (
+    if lock.timing_cache is None:
+        return ("the lock names no timing cache",)
+    problems = [
         *map(str, input_differences(lock, asked)),
         *map(str, tactic_differences(lock, winners)),
-    )
+        *(f"{CACHE}: {d}" for d in _identity_differences(lock, sidecar)),
+    ]
+    if sidecar.sha256 != lock.timing_cache.sha256:
+        problems.append(f"{CACHE}: its bytes are not those that the lock tells of")
+    return (*problems, *(f"the lock contradicts itself: {p}" for p in inner_problems(lock)))
 
 
 def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ What cannot be honoured is an error, never ignored.
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trtplug.backends.cache_api import CacheValue
 from trtplug.errors import TacticUnavailableError, UsageError
+from trtplug.globs import matches_any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -139,7 +139,7 @@ def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, 
     return tuple(
         f"{layer}: it uses {kernel}, which is banned"
         for layer, kernel in kernels.items()
-        if any(fnmatch.fnmatchcase(kernel, glob) for glob in bans)
+        if matches_any(kernel, bans)
     )
 
 
@@ -222,7 +222,7 @@ def _wanted(
 
 
 def _pinned_candidate(table: CandidateTable, pin: Pin, allowed: Sequence[Candidate]) -> Candidate:
-    named = [c for c in table.candidates if _is_named(c, pin.tactic)]
+    named = [c for c in table.candidates if is_tactic(pin.tactic, c.kernel, c.tactic_hash)]
     if not named:
         raise _unavailable(table, f"it has no tactic {pin.tactic}")
     found = [c for c in named if c in allowed]
@@ -237,17 +237,24 @@ def _keep_or_fastest(table: CandidateTable, candidates: Sequence[Candidate]) -> 
     return min(own or candidates, key=lambda c: (c.cost_ms is None, c.cost_ms or 0.0))
 
 
-def _is_named(candidate: Candidate, tactic: str) -> bool:
-    if tactic.lower().startswith("0x"):
+def is_tactic(wanted: str, kernel: str | None, tactic_hash: str) -> bool:
+    """Whether a tactic is what a pin wants.
+
+    Args:
+        wanted: a hash, a kernel's name, or a glob of names.
+        kernel: of the tactic; None where it is not known.
+        tactic_hash: of the tactic.
+    """
+    if wanted.lower().startswith("0x"):
         try:
-            return int(candidate.tactic_hash, 16) == int(tactic, 16)
+            return int(tactic_hash, 16) == int(wanted, 16)
         except ValueError:
             return False
-    return candidate.kernel == tactic or _matches(candidate, (tactic,))
+    return kernel is not None and matches_any(kernel, (wanted,))
 
 
 def _matches(candidate: Candidate, globs: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(candidate.kernel, glob) for glob in globs)
+    return matches_any(candidate.kernel, globs)
 
 
 def _unavailable(table: CandidateTable, problem: str) -> TacticUnavailableError:

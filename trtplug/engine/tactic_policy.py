@@ -8,6 +8,7 @@ from typing import Literal
 
 from trtplug.engine.pins import TacticWishes
 from trtplug.errors import UsageError
+from trtplug.globs import as_flag
 
 CacheUse = Literal["use", "fresh", "require"]
 """`use`: begin with what the store has, and add to it. `fresh`: begin with an empty cache, and let
@@ -48,10 +49,12 @@ class TacticPolicy:
     def as_flags(self) -> dict[str, str]:
         """What was asked for, as text, for plan, report and lock."""
         wishes = self.wishes
-        pins = "; ".join(sorted(f"{pin.layer}={pin.tactic}" for pin in wishes.pins))
-        given = {"pin": pins, "ban": "; ".join(wishes.bans), "prefer": "; ".join(wishes.prefers)}
-        return {name: words for name, words in given.items() if words}
+        pins = sorted(f"{pin.layer}={pin.tactic}" for pin in wishes.pins)
+        given = {"pin": pins, "ban": wishes.bans, "prefer": wishes.prefers}
+        return {name: as_flag(words, WISH_SEPARATOR) for name, words in given.items() if words}
 
+
+WISH_SEPARATOR = "; "
 
 WISH_FLAGS = ("pin", "ban", "prefer")
 """Names in `as_flags`; a lock that is replayed brings its own."""

@@ -8,11 +8,11 @@ type unless asked otherwise. The model is never changed; weights are converted w
 from __future__ import annotations
 
 import difflib
-import fnmatch
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trtplug.errors import PrecisionError, UsageError
+from trtplug.globs import matches_any
 from trtplug.model.constants import Constants
 from trtplug.model.graph import Graph, Node, index_graph
 from trtplug.model.opset import raise_opset
@@ -97,7 +97,7 @@ def change_precision(
 def _check_globs(graph: Graph, keep_fp32: tuple[str, ...]) -> None:
     labels = [node.label for node in graph.nodes]
     for glob in keep_fp32:
-        if not fnmatch.filter(labels, glob):
+        if not any(matches_any(label, (glob,)) for label in labels):
             near = difflib.get_close_matches(glob, labels, n=1, cutoff=0.3)
             advice = f"did you mean {near[0]!r}?" if near else "`trtplug sites` lists node names"
             raise UsageError(f"--keep-fp32 {glob!r} matches no node", advice)

@@ -5,7 +5,6 @@ A rule looks at one node and gives a reason or None. Knows nothing of how the co
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from trtplug.globs import matches_any
 from trtplug.model.graph import Graph, Node, attributes, subgraphs_of
 from trtplug.model.schema import Schemas
 
@@ -176,7 +176,7 @@ class Rules:
         return next((reason for rule in rules if (reason := rule(node)) is not None), None)
 
     def _by_user(self, node: Node) -> str | None:
-        glob = next((g for g in self._keep if fnmatch.fnmatchcase(node.label, g)), None)
+        glob = next((g for g in self._keep if matches_any(node.label, (g,))), None)
         return None if glob is None else f"--keep-fp32 {glob}"
 
     def _by_kind(self, node: Node) -> str | None:

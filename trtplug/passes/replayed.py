@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trtplug.backends.backend import Outcome
+    from trtplug.engine.cache_files import CacheEntry
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.engine.timing_cache import Attached
     from trtplug.errors import TrtplugError
@@ -70,19 +71,11 @@ class ReplayedCourse(Course):
         if self._caching is None:
             problems = tuple(map(str, input_differences(self._lock, asked)))
         else:
-            self._attached = _attached(self._caching, self._file.parent / CACHE)
-            problems = replay_problems_before(self._lock, asked, self._attached.before)
-            problems += self._cache_problems()
+            entry = read_cache(self._file.parent / CACHE)
+            self._attached = _attached(self._caching, entry, self._file.parent / CACHE)
+            before = self._attached.before
+            problems = replay_problems_before(self._lock, asked, before, entry.sidecar)
         require_replayed(str(self._file), problems)
-
-    def _cache_problems(self) -> tuple[str, ...]:
-        recorded = self._lock.timing_cache
-        if recorded is None:
-            return ("the lock names no timing cache",)
-        found = read_cache(self._file.parent / CACHE).sidecar.sha256
-        if found != recorded.sha256:
-            return (f"{CACHE}: its bytes are not those that the lock tells of",)
-        return ()
 
     def opening(self) -> tuple[Pass, ...]:
         """The builds, from the lock's cache alone."""
@@ -137,7 +130,7 @@ class ReplayedCourse(Course):
         return False
 
 
-def _attached(caching: Caching, file: Path) -> Attached:
+def _attached(caching: Caching, entry: CacheEntry, file: Path) -> Attached:
     """The lock's own cache, as TensorRT reads it.
 
     Raises:
@@ -145,7 +138,6 @@ def _attached(caching: Caching, file: Path) -> Attached:
     """
     import dataclasses
 
-    entry = read_cache(file)
     values = caching.api.read(entry.blob)
     if values is None:
         raise CacheUnusableError(path=str(file), problem="TensorRT does not take it")

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.document import from_json
+from trtplug.document import Reader
 from trtplug.errors import DocumentError, FileUnreadableError
 from trtplug.store import key_of
 
@@ -87,6 +87,7 @@ class Evidence:
     """All measurements of a file."""
 
     measurements: tuple[SiteMeasurement, ...]
+    """The last of each problem and GPU, as far as they come from a file."""
     sha256: str | None
     """Of the file; None where there is none."""
 
@@ -130,17 +131,20 @@ def read_evidence(file: Path | None) -> Evidence:
         told = getattr(error, "strerror", None)
         problem = told.lower() if told else "it is not UTF-8 text"
         raise FileUnreadableError(path=str(file), problem=problem) from error
-    lines = enumerate(text.split("\n"), 1)
-    measurements = tuple(_read(line, f"{file}:{number}") for number, line in lines if line.strip())
-    return Evidence(measurements=measurements, sha256=hashlib.sha256(data).hexdigest())
+    return Evidence(measurements=_read_lines(text, file), sha256=hashlib.sha256(data).hexdigest())
 
 
-def _read(line: str, place: str) -> SiteMeasurement:
-    read = from_json(SiteMeasurement, SCHEMA, line, place)
-    problem = _problem(read)
-    if problem:
-        raise DocumentError(path=place, wanted=SCHEMA, problem=problem)
-    return read
+def _read_lines(text: str, file: Path) -> tuple[SiteMeasurement, ...]:
+    """The last one of each problem and GPU; a file that only ever grows may have any length."""
+    reader = Reader(SiteMeasurement, SCHEMA)
+    last: dict[tuple[str, str], SiteMeasurement] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            read = reader.read(line, f"{file}:{number}")
+            if problem := _problem(read):
+                raise DocumentError(path=f"{file}:{number}", wanted=SCHEMA, problem=problem)
+            last[read.problem_sha256, read.gpu] = read
+    return tuple(last.values())
 
 
 def _problem(read: SiteMeasurement) -> str:

@@ -8,11 +8,11 @@ with all reformats that it brings.
 from __future__ import annotations
 
 import difflib
-import fnmatch
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.errors import UsageError
+from trtplug.globs import matches_any
 from trtplug.plan.evidence import NO_EVIDENCE, Evidence, problem_digest
 from trtplug.plan.plan import PlannedSite
 from trtplug.plugin_wish import PluginWish
@@ -132,14 +132,14 @@ def _as_native(site: PlannedSite, reason: str) -> PlannedSite:
 
 def _check_globs(option: str, globs: tuple[str, ...], names: Sequence[str], where: str) -> None:
     for glob in globs:
-        if not any(fnmatch.fnmatchcase(name, glob) for name in names):
+        if not any(matches_any(name, (glob,)) for name in names):
             near = difflib.get_close_matches(glob, names, n=3, cutoff=0.3)
             advice = f"did you mean {' or '.join(map(repr, near))}?" if near else where
             raise UsageError(f"{option} {glob!r} matches nothing", advice)
 
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
-    return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+    return not globs or matches_any(name, globs)
 
 
 def _decide(unit: AskedUnit, ask: Ask) -> PluginUnit | str:
@@ -160,6 +160,9 @@ def _decide(unit: AskedUnit, ask: Ask) -> PluginUnit | str:
     offer = choose_offer(unit.problem, ask.place, lambda n: _matches(n, wish.tactics), tactic)
     if isinstance(offer, str):
         return offer
+    if wish.mode == "auto" and tactic is not None and all(t.name != tactic for t in offer.tactics):
+        # What was measured says nothing of other kernels.
+        return f"{tactic}, which was measured, is no tactic that may be offered here"
     reason = "--plugin always" if wish.mode == "always" else _why_plugin(measured)
     return PluginUnit(asked=unit, problem=unit.problem, offer=offer, reason=reason)
 
