@@ -220,6 +220,9 @@ def cut_cache(site: Site, kept: int) -> None:
     def of_lock(lock: dict[str, Any]) -> None:
         lock["timing_cache"].update(sha256=digest, keys=kept)
         lock["tactics"] = [t for t in lock["tactics"] if t["key"] in keys]
+        for layer in lock["layers"]:
+            if layer["cache_key"] not in keys:
+                layer.update(cache_key=None, tactic_hash=None)
 
     tamper(site, of_sidecar, "timing.cache.json")
     tamper(site, of_lock)
@@ -264,7 +267,7 @@ def test_a_lock_whose_files_or_fields_contradict_each_other(site: Site):
     shutil.copytree(site.work / "out", kept)
     for name, change, words in (
         ("timing.cache.json", lambda s: s["identity"].update(driver="1"), "driver: 1, not 580"),
-        ("lock.json", lambda x: x["timing_cache"].update(keys=99), "not of 3 keys"),
+        ("lock.json", lambda x: x["timing_cache"].update(keys=99), "keys is not 3"),
         ("lock.json", lambda x: x["tactics"].append(x["tactics"][0]), "it is there 2 times"),
         ("lock.json", lambda x: x["flags"].update(pin="conv0=0x1"), "flag pin: conv0=0x1 is not"),
     ):

@@ -31,7 +31,7 @@ def _key_problems(lock: Lock) -> Iterator[str]:
     keys = lock.timing_cache.keys if lock.timing_cache is not None else len(tactics)
     if keys != len(tactics):
         # A number may have any length; its digits help nobody.
-        yield f"timing cache: not of {len(tactics)} keys, as many as there are tactics"
+        yield f"timing_cache.keys is not {len(tactics)}, the number of tactics"
 
 
 def _layer_problems(lock: Lock) -> Iterator[str]:
