@@ -5,7 +5,10 @@ Arguments are those of an ahead-of-time plugin: inputs, numbers, outputs.
 
 from __future__ import annotations
 
+import re
+
 from trtplug.kernels.compile import Kernel, compile_kernel
+from trtplug.kernels.nvrtc import compile_source
 from trtplug.kernels.source import KernelSource
 from trtplug.target import Sm
 
@@ -88,3 +91,21 @@ def compile_probe(text: str, sm: int) -> Kernel:
     if not isinstance(outcome, Kernel):
         raise RuntimeError(f"NVRTC: {outcome.log[-300:]}")
     return outcome
+
+
+FIRST_PTX_OF_ARCH = {90: "8.0", 100: "8.6", 103: "8.8", 120: "8.7", 121: "8.8"}
+"""SM -> the first PTX version with the target of that SM alone, `sm_90a` (PTX ISA, `.target`)."""
+
+
+def compile_for_arch(text: str, arch: str, version: str) -> str:
+    """PTX of `probe` for a target such as `sm_90a`, with the version lowered as ours is.
+
+    Raises:
+        RuntimeError: NVRTC refuses it.
+    """
+    source = KernelSource(name="probe", text=text, headers=())
+    # The number of an SM is all that trtplug compiles for; NVRTC gets the words as they are.
+    compiled = compile_source(source, arch)  # type: ignore[arg-type]
+    if compiled.ptx is None:
+        raise RuntimeError(f"NVRTC: {compiled.log[-300:]}")
+    return re.sub(r"^\.version .*$", f".version {version}", compiled.ptx, count=1, flags=re.M)

@@ -168,6 +168,7 @@ class Engine:
         if self._context is None:
             raise RuntimeError("TensorRT cannot make a context of the engine")
         self._stream = session.layer.stream()
+        self._profiler: Any = None
 
     def inspector_text(self) -> str:
         """The inspector's JSON."""
@@ -234,10 +235,10 @@ class Engine:
                 times.setdefault(layer_name, []).append(ms * 1e3)
 
         context = self._context
-        context.profiler = profiler = Profiler()
+        # Held as long as the context is: the bindings need not.
+        context.profiler = self._profiler = Profiler()
         for _ in range(WARM_UP + SAMPLES):
             self.run(feeds, outputs)
-        del profiler
         return {name: statistics.median(t[WARM_UP:] or t) for name, t in times.items()}
 
     def _bind(self, feeds: Mapping[str, Any]) -> list[Any]:

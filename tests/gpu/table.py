@@ -62,6 +62,7 @@ _ORDER = (
     "module-leak",
     "aot-refit",
     "aot-cluster",
+    "aot-arch-specific",
     "conv-routes",
     "local-function",
     "strip",

@@ -68,6 +68,8 @@ TIMES = {"conv0": 2.0, "Reformatting CopyNode for Input Tensor 0 to probe0": 1.0
         ("aot-shared-memory", {**WORKS, "error": 1.0}, "no", "wrong numbers"),
         ("aot-cluster", {"sm": 80}, "not known", "sm_80 has no clusters"),
         ("aot-cluster", {"sm": 90, **WORKS}, "yes", "numbers right"),
+        ("aot-arch-specific", {"sm": 89}, "not known", "sm_89 has no target of its own"),
+        ("aot-arch-specific", {"sm": 90, **WORKS}, "yes", "numbers right"),
         ("aot-refit", {"built": "yes", "before": 1.0, "after": 5.0}, "yes", "added 1.0 before"),
         ("aot-refit", {"built": "yes", "before": 1.0, "after": 1.0}, "no", "1.0 after"),
         ("aot-refit", {"built": "yes", "before": 1.0, "names": ["b"]}, "no", "not among"),
@@ -152,7 +154,7 @@ def test_the_double_answers_nothing_that_takes_a_running_kernel():
 
 # --- names of TensorRT that the probes use -----------------------------------------------------
 
-SOURCES = ("session", "probes")
+SOURCES = ("session", "cache_probes", "aot_probes", "network_probes")
 
 
 @pytest.mark.parametrize("release", list(VERSIONS))
