@@ -22,7 +22,8 @@ from trtplug.errors import (
     TrtplugError,
 )
 from trtplug.model.source import read_source
-from trtplug.pipeline import BuildCommand, plan_build, run_build, with_choices
+from trtplug.pipeline import run_build
+from trtplug.planning import BuildCommand, plan_build, with_choices
 from trtplug.plugin_wish import PluginWish
 from trtplug.settings import Settings
 

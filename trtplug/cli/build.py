@@ -15,7 +15,7 @@ from trtplug.cli.tactic_options import read_policy, tactic_options
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
-    from trtplug.pipeline import BuildCommand
+    from trtplug.planning import BuildCommand
     from trtplug.precision import PrecisionWish
     from trtplug.tensor import ShapeRange
 
@@ -93,7 +93,7 @@ def _merged(options: dict[str, object], config: Path | None) -> dict[str, Any]:
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     from trtplug.backends.options import BuildOptions
     from trtplug.backends.worker import Limits
-    from trtplug.pipeline import BuildCommand
+    from trtplug.planning import BuildCommand
     from trtplug.tensor import parse_shape_range
 
     if "model" not in options:
@@ -152,7 +152,7 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
     from trtplug.model.source import read_source
-    from trtplug.pipeline import plan_build, with_choices
+    from trtplug.planning import plan_build, with_choices
     from trtplug.settings import read_settings
 
     planned = plan_build(command, read_settings())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.engine.timing_cache import CacheOutcome
     from trtplug.plan.plan import PlannedTarget
-    from trtplug.produce import Ground
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
 
 UNKNOWN = "unknown"
@@ -106,7 +106,7 @@ class CachedCourse(Course):
         self, ground: Ground, outcomes: Sequence[Outcome], agreement: Agreement | None
     ) -> tuple[ManifestTarget, Report]:
         """Publishes each build's cache, and makes the files."""
-        from trtplug.produce import produce_target
+        from trtplug.produce.target import produce_target
         from trtplug.report.tactics import Tactics
 
         taken = [self.caching.take(self.attached, Path(o.folder)) for o in outcomes]

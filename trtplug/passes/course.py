@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trtplug.engine.manifest import Agreement, ManifestTarget
     from trtplug.errors import TrtplugError
     from trtplug.model.source import Source
-    from trtplug.produce import Ground
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
 
 
@@ -80,7 +80,7 @@ class Course:
         Raises:
             TrtplugError: what was built is not what was asked for.
         """
-        from trtplug.produce import produce_target
+        from trtplug.produce.target import produce_target
 
         return produce_target(ground, self.target, outcomes[0], agreement)
 

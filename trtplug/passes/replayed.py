@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trtplug.model.source import Source
     from trtplug.passes.cached import Caching
     from trtplug.plan.plan import Plan, PlannedTarget
-    from trtplug.produce import Ground
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
 
 _APART = "--locked: it is the lock's own"
@@ -109,7 +109,7 @@ class ReplayedCourse(Course):
         Raises:
             LockMismatchError: anything differs.
         """
-        from trtplug.produce import produce_target
+        from trtplug.produce.target import produce_target
         from trtplug.report.tactics import Tactics
 
         after, tactics = [], Tactics()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from trtplug.errors import TrtplugError
     from trtplug.passes.cached import Caching
     from trtplug.plan.plan import PlannedTarget
-    from trtplug.produce import Ground
+    from trtplug.produce.ground import Ground
     from trtplug.report.report import Report
 
 _APART = "tactics were chosen by --pin, --ban or --prefer"
@@ -152,7 +152,7 @@ class TunedCourse(Course):
         Raises:
             TacticUnavailableError: the builder took other tactics.
         """
-        from trtplug.produce import produce_target
+        from trtplug.produce.target import produce_target
         from trtplug.report.tactics import Tactics
 
         recorded = self._recorded

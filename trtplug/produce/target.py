@@ -5,36 +5,25 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import trtplug
 from trtplug.document import to_json
 from trtplug.engine.artifact import canonical_sha256
 from trtplug.engine.built_files import read_shipped_cache, read_tables, take_listing
 from trtplug.engine.contents import describe_file
-from trtplug.engine.lock import CACHE, CACHE_FILES, LOCK, Lock, LockCache
-from trtplug.engine.lock import SCHEMA as LOCK_SCHEMA
+from trtplug.engine.lock import CACHE_FILES, LOCK
 from trtplug.engine.manifest import (
     Agreement,
-    ManifestEngine,
     ManifestFile,
-    ManifestModel,
     ManifestTarget,
 )
 from trtplug.errors import BuildFailedError
-from trtplug.model.precision_rules import Island
-from trtplug.model.prepare import Prepared
 from trtplug.offer.for_build import KERNEL_LOG
-from trtplug.plan.plan import Plan
-from trtplug.profile import GpuProfile, find_profile
+from trtplug.produce.lock import make_lock
+from trtplug.profile import find_profile
 from trtplug.report.candidates import report_timing_cache
 from trtplug.report.choices import refuse_dropped
-from trtplug.report.lock_parts import lock_gpu, lock_layers, lock_sites, lock_tactics
 from trtplug.report.make import ReportInputs, make_report
-from trtplug.report.model_facts import ModelFacts
 from trtplug.report.report import NOT_RUN, Report, ReportEngine, ReportIsland
 from trtplug.report.tactics import Tactics
 from trtplug.report.to_html import report_to_html
@@ -45,38 +34,11 @@ from trtplug.target import parse_target
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
     from trtplug.backends.log import Listing
-    from trtplug.engine.cache_files import CacheEntry
-
-    # It loads the tactics, which most builds have no use for.
-    from trtplug.offer.offer import PluginOffer  # noqa: TC004
     from trtplug.plan.plan import PlannedTarget
-
+    from trtplug.produce.ground import Ground
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What all targets of one command have in common."""
-
-    plan: Plan
-    facts: ModelFacts
-    oddities: tuple[str, ...]
-    """What is odd about the model, one sentence each."""
-    prepared: Prepared
-    """The model as the builder was given it."""
-    islands: tuple[Island, ...]
-    """Nodes that `--precision` left in float32."""
-    profiles: tuple[GpuProfile, ...]
-    folder: Path
-    """The bundle under way."""
-    reproducible: bool = True
-    """Whether the builder gives the same bytes again."""
-    place: str = ""
-    """What engines depend on beside their SM, such as GPU and driver."""
-    offers: Mapping[str, PluginOffer] = field(default_factory=dict)
-    """Target -> which sites were to get the plugin; empty where the backend takes none."""
 
 
 def produce_target(
@@ -112,7 +74,7 @@ def produce_target(
     (place / "report.json").write_text(to_json(report), encoding="utf-8")
     (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
     shapes = tuple(str(r) for r in ground.facts.ranges)
-    lock = _lock(ground, planned, outcome, report, shapes, tactics, cached)
+    lock = make_lock(ground, planned, outcome, report, shapes, tactics, cached)
     (place / LOCK).write_text(to_json(lock), encoding="utf-8")
     further = (name for name in FURTHER_FILES if (place / name).is_file())
     names = ("report.json", "report.html", LOCK, "build.log", *further)
@@ -148,6 +110,7 @@ def engine_name(model_file: str, target: str) -> str:
 
 FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
 """Files of a target that only some builders leave."""
+
 
 _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
 """Precision -> the builder's name of its type."""
@@ -253,48 +216,3 @@ def environment(library: str, place: str = "") -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()).strip(),
         "builder_library": library,
     }
-
-
-def _lock(
-    ground: Ground,
-    planned: PlannedTarget,
-    outcome: Outcome,
-    report: Report,
-    shapes: tuple[str, ...],
-    tactics: Tactics,
-    cached: CacheEntry | None,
-) -> Lock:
-    return Lock(
-        schema=LOCK_SCHEMA,
-        tool_version=trtplug.__version__,
-        model=ManifestModel(file=ground.plan.model_file, sha256=ground.plan.model_sha256),
-        target=planned.target,
-        backend=ground.plan.backend,
-        backend_version=outcome.builder_version,
-        library=outcome.library,
-        gpu=lock_gpu(cached.sidecar.identity) if cached else None,
-        shapes=shapes,
-        precision=ground.plan.precision,
-        flags=ground.plan.flags,
-        engine=ManifestEngine(
-            file=f"{planned.sm}/{report.engine.file}",
-            sha256=report.engine.sha256,
-            canonical_sha256=report.engine.canonical_sha256,
-            bytes=report.engine.bytes,
-        ),
-        timing_cache=_lock_cache(planned.sm, cached) if cached else None,
-        layers=lock_layers(report),
-        tactics=(
-            lock_tactics(
-                cached.sidecar.winners, tactics.tables, ground.prepared.names, tactics.asked_by
-            )
-            if cached
-            else None
-        ),
-        sites=lock_sites(report),
-    )
-
-
-def _lock_cache(sm: str, cached: CacheEntry) -> LockCache:
-    sidecar = cached.sidecar
-    return LockCache(file=f"{sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))

@@ -1,0 +1,1 @@
+"""The builds of one command, each in a process of its own."""

@@ -1,0 +1,1 @@
+"""One target's files, from what its build gave."""
