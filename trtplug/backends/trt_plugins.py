@@ -37,11 +37,7 @@ def offer_plugins(
         BackendMissingError: just in time is all that is left, and cannot be had either.
         DocumentError: the kit cannot be read, is damaged, or for another SM.
     """
-    try:
-        sites = PluginSites(Path(folder))
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise DocumentError(path=folder, problem=problem, wanted="plugin kit") from error
+    sites = PluginSites(Path(folder))
     if sm not in (None, sites.kit.sm):
         problem = f"its kernels are for sm_{sites.kit.sm}, and the build is for sm_{sm}"
         raise DocumentError(path=folder, problem=problem, wanted="plugin kit")
