@@ -24,8 +24,8 @@ from tests.cli_runner import Ran
 _LOADED = (
     "onnx", "pydantic.dataclasses", "rich.console", "trtplug.backends.trt", "trtplug.backends.gpu",
     "trtplug.backends.gpu_lock", "trtplug.cli.build", "trtplug.cli.main", "trtplug.engine.bundle",
-    "trtplug.engine.contents", "trtplug.engine.entry", "trtplug.engine.lock", "trtplug.model.source",
-    "trtplug.offer.offer", "trtplug.pipeline", "trtplug.produce.target", "trtplug.report.to_html",
+    "trtplug.engine.contents", "trtplug.engine.entry", "trtplug.engine.lock",
+    "trtplug.model.source", "trtplug.offer.offer", "trtplug.pipeline", "trtplug.produce.target", "trtplug.report.to_html",
     "trtplug.report.to_text", "trtplug.rewrite.find",
 )  # fmt: skip
 _DRIVERS = ("libcuda.so.1", "libnvidia-ml.so.1")
@@ -70,7 +70,8 @@ def _serve() -> None:
         if not child:
             _become(arguments, cwd, env, out, err)
         _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
 
 
 def _become(arguments: list[str], cwd: str, env: dict[str, str], out: str, err: str) -> None:
