@@ -1,5 +1,6 @@
 """Every error class: survives pickle, has a code of its own and an exit status of the table."""
 
+import json
 import pickle
 import types
 import typing
@@ -56,6 +57,15 @@ def test_survives_pickle(cls, only_required, protocol):
         getattr(error, name) for name in cls.fields()
     ]
     assert (str(back), back.hint) == (str(error), error.hint)
+
+
+@every_error
+@pytest.mark.parametrize("only_required", [False, True])
+def test_survives_json(cls, only_required):
+    error = instance(cls, only_required)
+    back = errors.error_from_plain(json.loads(json.dumps(errors.error_to_plain(error))))
+    assert type(back) is cls
+    assert (back.message, back.hint) == (error.message, error.hint)
 
 
 @every_error

@@ -103,7 +103,7 @@ def plan_build(command: BuildCommand, settings: Settings) -> Planned:
         shapes=tuple(str(s) for s in command.shapes),
         precision=command.precision.target,
         flags={**_flags(command, lock), **(plugins.as_flags() if plugins else {})},
-        timing_cache=command.policy.cache,
+        timing_cache=command.policy.cache if backend.capabilities().timing_cache else "use",
         repeat=command.repeat,
         # What a lock is to reproduce is built, and compared.
         fresh=command.force or lock is not None,

@@ -86,5 +86,5 @@ def test_a_missing_or_damaged_kernel_is_told_at_once(folder: Path):
     with pytest.raises(DocumentError, match="SHA-256"):
         PluginSites(folder)
     file.unlink()
-    with pytest.raises(OSError, match=file.name):
+    with pytest.raises(DocumentError, match=file.name):
         PluginSites(folder)

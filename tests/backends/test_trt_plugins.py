@@ -16,6 +16,7 @@ from tests.doubles.site import Site, make_site
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
 from trtplug.backends.trt_plugins import NEEDS_PYTHON
+from trtplug.errors import TrtplugError, error_from_plain
 from trtplug.tactics.kernel_mark import find_marks
 from trtplug.tactics.kit import ptx_digest
 
@@ -107,6 +108,10 @@ def test_a_second_build_takes_its_times_from_the_cache(tmp_path: Path, made, for
     assert second.inspector == first.inspector
 
 
+def error_of(build: Build) -> TrtplugError:
+    return error_from_plain(build.end["error"])
+
+
 def cache_keys(build: Build) -> list[str]:
     """Of the double's timing cache: JSON behind twelve bytes."""
     entries = json.loads((build.folder / "timing.cache").read_bytes()[12:])["entries"]
@@ -154,7 +159,7 @@ def test_without_quick_plugins_the_kernels_are_launched_from_python(tmp_path: Pa
 def test_what_old_bindings_cannot_read_is_said(tmp_path: Path, made):
     build = built(make_site(tmp_path, version="10.9.0.34"), made)
     assert build.end["event"] == "refused"
-    assert "numpy<2" in build.end["reasons"][0]
+    assert "numpy<2" in error_of(build).hint
 
 
 def test_without_its_kit_the_model_is_refused(tmp_path: Path, made):
@@ -183,7 +188,7 @@ def _wider(x: Any) -> Any:
 def test_kernels_for_another_gpu_are_refused(tmp_path: Path, made):
     build = built(make_site(tmp_path, quick_plugins=True), made, sm=86)
     assert build.end["event"] == "refused"
-    assert "its kernels are for sm_90, and the build is for sm_86" in build.end["reasons"][0]
+    assert "its kernels are for sm_90, and the build is for sm_86" in error_of(build).message
 
 
 def test_a_damaged_or_missing_kit_is_no_engine(tmp_path: Path, made):
@@ -194,11 +199,11 @@ def test_a_damaged_or_missing_kit_is_no_engine(tmp_path: Path, made):
     machine = make_site(tmp_path / "machine", quick_plugins=True)
     build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
     assert build.end["event"] == "refused"
-    assert "its SHA-256 is not the one in its name" in build.end["reasons"][0]
+    assert "its SHA-256 is not the one in its name" in error_of(build).message
     shutil.rmtree(tmp_path / "kit")
     build = build_on(machine, folder / "m.onnx", tmp_path / "kit", sites)
     assert build.end["event"] == "refused"
-    assert "the plugin kit cannot be read" in build.end["reasons"][0]
+    assert "no such file" in error_of(build).message
 
 
 _CLASH = """
@@ -219,6 +224,7 @@ def test_a_name_clash_names_both(tmp_path: Path, made, quick: bool):
     (machine.folder / "sitecustomize.py").write_text(_CLASH)
     build = built(machine, made)
     assert build.end["event"] == "refused"
-    (reason,) = build.end["reasons"]
-    assert "our plugin trtplug::CBR version 1 cannot be registered" in reason
-    assert "sitecustomize.Other has that name already" in reason
+    error = error_of(build)
+    assert error.code == "plugin-name-clash"
+    assert error.ours == "trtplug::CBR version 1"
+    assert error.other == "a creator of class sitecustomize.Other"

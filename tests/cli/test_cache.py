@@ -7,7 +7,7 @@ import pytest
 
 from tests.backends.test_cache_api import Caching
 from tests.cli_runner import run_here
-from tests.engine.cache_stand_in import identity
+from tests.engine.cache_stand_in import StandIn, identity, key
 from tests.engine.test_cache_identity import machine
 from tests.engine.test_timing_cache import blob_of, build
 from trtplug.backends import find
@@ -42,6 +42,25 @@ def test_list_says_what_is_there_in_each_form(store):
     assert {e["id"] for e in document["entries"]} >= {identity().entry_id}
     markdown = run_here("cache", "list", "--format", "markdown").out
     assert markdown.startswith("| ID | GPU |")
+
+
+def test_list_says_of_which_builds_the_hits_are_known(store):
+    """TensorRT's log tells nothing of a hit; an empty cache has none for certain."""
+
+    def figures() -> list[str]:
+        row = run_here("cache", "list", "--format", "markdown").out.splitlines()[-1]
+        return [cell.strip() for cell in row.split("|")[10:13]]
+
+    def again(asked):
+        attached = store.attach(identity(), StandIn())
+        store.publish(attached, StandIn(), attached.blob, model_sha256="", asked=asked)
+
+    build(store, [1, 2])
+    assert figures() == ["1: 1 cold", "0", "2"]
+    again(None)
+    assert figures() == ["2: 1 cold, 1 hit", "-", "2"]
+    again([key(1)])
+    assert figures() == ["3: 1 cold, 2 hit", "1+", "2"]
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tests.bindings.packages import installed
 from tests.bindings.versions import VERSIONS
-from tests.cli_runner import Ran, run_apart, start
+from tests.cli_runner import Ran, start
 from tests.doubles.libcuda import write_libcuda, write_nvml
+from tests.zygote import run_forked
 
 if TYPE_CHECKING:
     import subprocess
@@ -44,7 +45,7 @@ class Site:
 
     def trtplug(self, *arguments: object) -> Ran:
         """One command line, to its end."""
-        return run_apart(*map(str, arguments), cwd=self.work, env=self.environ)
+        return run_forked(*map(str, arguments), cwd=self.work, env=self.environ)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """One command line, under way."""

@@ -8,6 +8,7 @@ import pytest
 
 from trtplug.backends.backend import Outcome, OutcomeStatus
 from trtplug.engine.failure import advice_for, failure_of, unsupported
+from trtplug.errors import PluginNameClashError, error_to_plain
 from trtplug.target import Sm
 
 OUTCOME = {
@@ -54,6 +55,13 @@ def test_advice_for_what_is_known_and_none_for_what_is_not():
     assert "axes of one name" in advice_for(["contradictory IOptimizationProfile constraints"])
     assert advice_for(["something new"]) == ""
     assert advice_for([]) == ""
+
+
+def test_an_error_that_the_child_names_is_told_as_it_is():
+    clash = PluginNameClashError(ours="trtplug::CBR version 1", other="a creator of class Other")
+    given = {**OUTCOME, "status": "refused", "reasons": (), "error": error_to_plain(clash)}
+    error = failure_of(Outcome(**given), timeout_s=None, memory_bytes=None)
+    assert (error.code, error.message) == ("plugin-name-clash", clash.message)
 
 
 def test_limits_are_named():

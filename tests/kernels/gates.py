@@ -21,13 +21,8 @@ from trtplug.kernels.loop import count_loops
 from trtplug.kernels.sass import LOCAL, MainLoop
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
 from trtplug.tactics.check import empty_output, input_arrays
-from trtplug.tactics.either import (
-    ALL_TACTICS,
-    generate_either,
-    list_either,
-    random_either,
-    threads_of_either,
-)
+from trtplug.tactics.either import ALL_TACTICS, generate_either, list_either, threads_of_either
+from trtplug.tactics.either_check import random_either
 from trtplug.tactics.generate import KERNEL
 from trtplug.tactics.pair.catalog import PairTactic
 from trtplug.tactics.pair.check import pair_arrays

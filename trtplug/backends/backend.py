@@ -92,7 +92,7 @@ ENDS = ("built", "refused", "failed", "unwritable")
 
 Event = Mapping[str, object]
 """A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
-`reasons`; or facts of an `Outcome`."""
+`reasons`; `error`; or facts of an `Outcome`."""
 
 
 OutcomeStatus = Literal["built", "refused", "failed", "unwritable", "crashed", "timeout", "memory"]
@@ -121,6 +121,8 @@ class Outcome:
     """Of the builder's buffer, before it was written."""
     aslr_off: bool
     """Whether address-space randomisation was off in the child."""
+    error: Mapping[str, object] | None = None
+    """What the child itself found wrong, as `errors.error_to_plain` has it."""
     trial: str = ""
     """How the finished engine was run where it was built, in a sentence; empty where it was not."""
 

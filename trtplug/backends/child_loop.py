@@ -86,8 +86,9 @@ def _answer(adapter: Adapter, trt: Any, request: BuildRequest, emit: Emit) -> di
     try:
         log = adapter.open_log(trt, Path(request.folder), verbose=request.verbose)
         parsed = adapter.parse(trt, log, request)
-        if parsed.refusals:
-            return {"event": "refused", "reasons": parsed.refusals, "warnings": log.messages("W")}
+        if parsed.refusals or parsed.error:
+            told = {"reasons": parsed.refusals, "error": parsed.error}
+            return {"event": "refused", **told, "warnings": log.messages("W")}
         end = adapter.build(trt, parsed, request, emit)
         del parsed  # what the builder holds on the GPU is free for what follows
         if isinstance(end, Built):

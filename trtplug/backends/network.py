@@ -30,6 +30,8 @@ class Network:
         self.parser = parser
         """It owns the weights of the network."""
         self.refusals: list[str] = []
+        self.error: dict[str, Any] | None = None
+        """An error of our own in their place, as `errors.error_to_plain` has it."""
 
 
 def parse_model(

@@ -64,31 +64,32 @@ class TrtAdapter:
         trt.init_libnvinfer_plugins(logger, "")
         builder = trt.Builder(logger)
         problems = load_plugins(builder.get_plugin_registry(), options)
+        error = None
         if request.plugin_kit is not None and not problems:
-            problems += self._offer(trt, builder, logger, request)
+            error = self._offer(trt, builder, logger, request)
         network = builder.create_network(creation_flags(trt, ahead_of_time=self._quick))
         parser = trt.OnnxParser(network, logger)
-        if problems:
+        if problems or error:
             refused = Network(log, builder, network, parser)
-            refused.refusals += problems
+            refused.refusals, refused.error = problems, error
             return refused
         set_parser_flags(trt, parser, options)
         return parse_model(builder, network, parser, log, request)
 
-    def _offer(self, trt: Any, builder: Any, logger: Any, request: BuildRequest) -> list[str]:
+    def _offer(
+        self, trt: Any, builder: Any, logger: Any, request: BuildRequest
+    ) -> dict[str, Any] | None:
         """Registers the plugins of a kit; or says why that cannot be."""
         from trtplug.backends.trt_plugins import offer_plugins
-        from trtplug.errors import TrtplugError
+        from trtplug.errors import TrtplugError, error_to_plain
 
         registries = (builder.get_plugin_registry(), trt.get_plugin_registry())
         try:
             form = offer_plugins(trt, logger, registries, str(request.plugin_kit), int(request.sm))
         except TrtplugError as caught:
-            return [f"{caught.message} ({caught.hint})" if caught.hint else caught.message]
-        except OSError as caught:
-            return [f"the plugin kit cannot be read: {caught}"]
+            return error_to_plain(caught)
         self._quick, self._jit = form == "ahead-of-time", form == "just-in-time"
-        return []
+        return None
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit

@@ -32,7 +32,6 @@ class PluginSites:
 
         Raises:
             DocumentError: it is damaged.
-            OSError: it cannot be read.
         """
         self.kit = read_kit(folder)
         self._by_key = {site_key(d): s for d, s in self.kit.sites.items()}

@@ -35,7 +35,7 @@ def offer_plugins(
     Raises:
         PluginNameClashError: another creator has one of our names.
         BackendMissingError: just in time is all that is left, and cannot be had either.
-        DocumentError: the kit is damaged, or for another SM.
+        DocumentError: the kit cannot be read, is damaged, or for another SM.
     """
     sites = PluginSites(Path(folder))
     if sm not in (None, sites.kit.sm):

@@ -272,6 +272,7 @@ def _outcome(child: _Child) -> Outcome:
         library=str(facts.get("library", "")),
         engine_sha256=str(facts.get("engine_sha256", "")),
         aslr_off=bool(facts.get("aslr_off", False)),
+        error=facts.get("error"),
         trial=str(facts.get("trial", "")),
     )
 

@@ -10,12 +10,8 @@ import numpy as np
 from trtplug.errors import PtxError
 from trtplug.kernels.compile import Kernel
 from trtplug.tactics.check import Tensors, relative_error
-from trtplug.tactics.either import (
-    EitherTensors,
-    random_either,
-    run_either,
-    x_dtype_of_either,
-)
+from trtplug.tactics.either import x_dtype_of_either
+from trtplug.tactics.either_check import EitherTensors, random_either, run_either
 from trtplug.tactics.layout import from_bits, to_bits
 from trtplug.tactics.pair.check import PairTensors
 from trtplug.tactics.symbolic import launch_on

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from trtplug.cli.grid import render_grid
 from trtplug.cli.options import Format
 from trtplug.cli.table import render_rows
-from trtplug.report.units import format_bytes, format_count
+from trtplug.report.units import UNKNOWN, format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +96,7 @@ def _row(stored: StoredCache) -> tuple[str, ...]:
         _flags(identity.flags),
         format_count(len(sidecar.tactics)),
         format_bytes(sidecar.bytes),
-        format_count(len(builds)),
+        _builds(sidecar),
         _hits(sidecar),
         format_count(sum(b.misses for b in builds)),
         sidecar.last_used.partition(".")[0] or "never",
@@ -103,10 +104,22 @@ def _row(stored: StoredCache) -> tuple[str, ...]:
     )
 
 
+def _builds(sidecar: Sidecar) -> str:
+    """Such as `3: 1 cold, 2 hit`."""
+    words = Counter(build.word for build in sidecar.builds)
+    each = ", ".join(f"{count:,} {word}" for word, count in sorted(words.items()))
+    return f"{len(sidecar.builds):,}: {each}" if each else "0"
+
+
 def _hits(sidecar: Sidecar) -> str:
-    """Of the builds whose hits are known; unknown where none's are."""
+    """Of the builds whose hits are known; `+` where there are others, unknown where those are all.
+
+    A build that began with an empty cache has none for certain.
+    """
     known = [b.hits for b in sidecar.builds if b.hits is not None]
-    return format_count(sum(known) if known else None)
+    if len(known) == len(sidecar.builds):
+        return format_count(sum(known))
+    return f"{format_count(sum(known))}+" if sum(known) else UNKNOWN
 
 
 def _flags(flags: Mapping[str, str]) -> str:

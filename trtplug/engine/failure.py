@@ -13,6 +13,7 @@ from trtplug.errors import (
     ParseFailedError,
     TargetUnsupportedError,
     TrtplugError,
+    error_from_plain,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def failure_of(
     outcome: Outcome, *, timeout_s: float | None, memory_bytes: int | None
 ) -> TrtplugError:
     """The error for an outcome that is not `built`."""
+    if outcome.error is not None:
+        return error_from_plain(outcome.error)
     target, reasons = outcome.target, outcome.reasons
     match outcome.status:
         case "refused":

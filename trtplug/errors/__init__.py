@@ -9,6 +9,8 @@ from trtplug.errors.base import (
     INTERRUPTED,
     MACHINE_LACKS,
     TrtplugError,
+    error_from_plain,
+    error_to_plain,
     every_error,
 )
 from trtplug.errors.builds import (
@@ -104,5 +106,7 @@ __all__ = [
     "TrtplugError",
     "UnknownTargetError",
     "UsageError",
+    "error_from_plain",
+    "error_to_plain",
     "every_error",
 ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import dataclass_transform
 else:
 
@@ -79,6 +81,17 @@ class TrtplugError(Exception):
 
 def _rebuild(cls: type[TrtplugError], values: dict[str, Any]) -> TrtplugError:
     return cls(**values)
+
+
+def error_to_plain(error: TrtplugError) -> dict[str, Any]:
+    """The error as JSON can hold it, to cross into another process."""
+    return {"code": error.code} | {name: getattr(error, name) for name in error.fields()}
+
+
+def error_from_plain(plain: Mapping[str, Any]) -> TrtplugError:
+    """The inverse of `error_to_plain`."""
+    (cls,) = (c for c in every_error() if c.code == plain["code"])
+    return cls(**{name: plain[name] for name in cls.fields()})
 
 
 def every_error() -> tuple[type[TrtplugError], ...]:

@@ -162,12 +162,12 @@ def read_kit(folder: Path) -> Kit:
     """The kit in a folder.
 
     Raises:
-        DocumentError: another schema, or it is damaged.
-        OSError: it cannot be read.
+        DocumentError: it cannot be read, has another schema, or is damaged.
     """
     path = folder / KIT_FILE
+    text = _read(path, SCHEMA)
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = json.loads(text)
         if told["schema"] != SCHEMA:
             raise ValueError(f"schema {told['schema']!r} is not {SCHEMA}")
         kit = make_kit(int(told["sm"]), (_site_from_json(s) for s in told["sites"].values()))
@@ -182,16 +182,23 @@ def read_ptx(folder: Path, digest: str) -> str:
     """The PTX of a kernel.
 
     Raises:
-        DocumentError: it is another text than the one that the digest was made of.
-        OSError: it cannot be read.
+        DocumentError: it cannot be read, or is another text than the digest was made of.
     """
     path = folder / f"{digest}.ptx"
-    text = path.read_bytes().decode("utf-8", errors="replace")
+    text = _read(path, "PTX")
     if ptx_digest(text) != digest:
         raise DocumentError(
             path=str(path), problem="its SHA-256 is not the one in its name", wanted="PTX"
         )
     return text
+
+
+def _read(path: Path, wanted: str) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise DocumentError(path=str(path), problem=problem, wanted=wanted) from error
 
 
 def site_to_json(site: KitSite) -> str:
