@@ -10,18 +10,15 @@ from trtplug.backends.backend import Backend
 from trtplug.backends.find import choose_backend, local_sm
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Limits
-from trtplug.engine.lock import Lock
 from trtplug.engine.tactic_policy import TacticPolicy
 from trtplug.errors import OptionUnsupportedError, TrtplugError
 from trtplug.model.digest import digest_model
-from trtplug.offer.for_build import PluginJob
 from trtplug.passes.policy import (
     check_lock,
     check_policy,
     open_lock,
     wishes_of,
 )
-from trtplug.plan.evidence import read_evidence
 from trtplug.plan.make import Builder, Wish, make_plan, resolve_targets
 from trtplug.plan.plan import Plan
 from trtplug.plugin_wish import PluginWish
@@ -31,7 +28,10 @@ from trtplug.store import Store
 from trtplug.tensor import ShapeRange
 
 if TYPE_CHECKING:
+    # Few builds need them, and children start the later the more is loaded.
+    from trtplug.engine.lock import Lock  # noqa: TC004
     from trtplug.model.source import Source
+    from trtplug.offer.for_build import PluginJob  # noqa: TC004
     from trtplug.settings import Settings
 
 
@@ -152,6 +152,9 @@ def _plugin_job(
                 "that GPU; --plugin auto builds here without any",
             )
         return None
+    from trtplug.offer.for_build import PluginJob
+    from trtplug.plan.evidence import read_evidence
+
     return PluginJob(
         wish=wish,
         evidence=read_evidence(wish.evidence),

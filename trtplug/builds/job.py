@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Backend
 from trtplug.backends.options import BuildOptions
 from trtplug.backends.worker import Limits
-from trtplug.engine.lock import Lock
 from trtplug.engine.tactic_policy import TacticPolicy
-from trtplug.offer.for_build import PluginJob
 from trtplug.plan.plan import Plan
 from trtplug.precision import PrecisionWish
 from trtplug.profile import GpuProfile
 from trtplug.store import Store
 from trtplug.tensor import ShapeRange
+
+if TYPE_CHECKING:
+    # Few builds need them, and children start the later the more is loaded.
+    from trtplug.engine.lock import Lock  # noqa: TC004
+    from trtplug.offer.for_build import PluginJob  # noqa: TC004
 
 _MENDED = "model.onnx"
 
