@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -184,6 +185,23 @@ def test_store_that_cannot_be_written_says_so(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError), Store(root=tmp_path / "file").publishing(KEY, {}):
         pass
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing_and_stops_nobody(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    assert not Store(root=tmp_path / "file").keep(KEY, {}, lambda part: None)
+
+
+def test_a_disk_that_fills_up_keeps_nothing_and_stops_nobody(store: Store):
+    def fill(part: Path) -> None:
+        (part / "file").write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert not store.keep(KEY, {}, fill)
+    assert store.find(KEY) is None
+    assert leftovers(store) == []
+    assert store.keep(KEY, {}, lambda part: (part / "file").write_text("whole"))
+    assert store.find(KEY) is not None
 
 
 def test_killed_publication_is_swept_by_a_later_one(store: Store):

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trtplug.errors import OutputError
 from trtplug.scratch import as_output_error, scratch_folder, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 SCHEMA = "trtplug.entry/1"
 
@@ -84,6 +85,31 @@ class Store:
             yield part
             with as_output_error(self.root):
                 self._publish(key, inputs, digests or {}, part)
+
+    def keep(
+        self,
+        key: str,
+        inputs: Mapping[str, object],
+        fill: Callable[[Path], object],
+        digests: Mapping[str, str] | None = None,
+    ) -> bool:
+        """As `publishing`; a store that cannot be written costs later runs time, and this one none.
+
+        Args:
+            key: of the entry.
+            inputs: what made it.
+            fill: writes the files into the folder that it is given.
+            digests: as for `publishing`.
+
+        Returns:
+            Whether it was kept.
+        """
+        try:
+            with self.publishing(key, inputs, digests) as part:
+                fill(part)
+        except (OutputError, OSError):
+            return False
+        return True
 
     def _publish(
         self, key: str, inputs: Mapping[str, object], digests: Mapping[str, str], part: Path

@@ -42,6 +42,12 @@ def test_the_second_time_comes_from_the_store(store, monkeypatch):
     assert compile_kernel(source, SM80, store) == first
 
 
+def test_a_store_that_cannot_be_written_costs_time_alone(tmp_path):
+    (tmp_path / "file").write_text("")
+    compiled = compile_kernel(assemble("k", COPY), SM80, Store(root=tmp_path / "file"))
+    assert isinstance(compiled, Kernel)
+
+
 @pytest.mark.parametrize("change", ["text", "sm", "compiler"])
 def test_any_change_of_what_decides_is_compiled_again(store, monkeypatch, change):
     compile_kernel(assemble("k", COPY), SM80, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,7 @@ def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
 
     if made.backend_version != job.plan.backend_version:
         return
-    try:
-        known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
-        with job.store.publishing(planned.key, {"target": planned.target}, known) as entry:
-            put_entry(job.folder, made, entry)
-    except (OutputError, OSError):
-        return
+    known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
+    job.store.keep(
+        planned.key, {"target": planned.target}, partial(put_entry, job.folder, made), known
+    )

@@ -164,7 +164,6 @@ def compile_tasks(
 
     Raises:
         CompilerMissingError: NVRTC is not installed.
-        OutputError: the store cannot be written.
     """
     return compile_many([(t.source, t.place.sm) for t in tasks], store, jobs, done)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trtplug.kernels import nvrtc
@@ -68,7 +69,6 @@ def compile_kernel(source: KernelSource, sm: Sm, store: Store | None) -> Outcome
 
     Raises:
         CompilerMissingError: NVRTC is not installed.
-        OutputError: the store cannot be written.
     """
     if sm.number not in nvrtc.supported_sms():
         known = ", ".join(f"sm_{n}" for n in sorted(nvrtc.supported_sms()))
@@ -83,8 +83,7 @@ def compile_kernel(source: KernelSource, sm: Sm, store: Store | None) -> Outcome
         return _read(folder, source, sm)
     outcome = _compile(source, sm)
     if store is not None and isinstance(outcome, Kernel):
-        with store.publishing(key, inputs) as part:
-            _write(part, outcome)
+        store.keep(key, inputs, partial(_write, kernel=outcome))
     return outcome
 
 

@@ -41,9 +41,6 @@ def count_loops(
         kernels: what was compiled.
         store: where counts are kept.
         jobs: calls of nvdisasm at once.
-
-    Raises:
-        OutputError: the store cannot be written.
     """
     distinct = {(k.digest, k.sm): k for k in kernels}
     found: _Found = {}
@@ -102,9 +99,12 @@ def _key(kernel: Kernel) -> str:
 
 def _keep(kernel: Kernel, loop: MainLoop | None, store: Store | None) -> None:
     if store is not None:
-        with store.publishing(_key(kernel), _inputs(kernel)) as part:
-            text = json.dumps(asdict(loop) if loop else None)
-            (part / _FILE).write_text(text, encoding="utf-8")
+        text = json.dumps(asdict(loop) if loop else None)
+        store.keep(
+            _key(kernel),
+            _inputs(kernel),
+            lambda part: (part / _FILE).write_text(text, encoding="utf-8"),
+        )
 
 
 def _read(text: str) -> MainLoop | None:

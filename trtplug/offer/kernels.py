@@ -69,7 +69,6 @@ def compile_choices(
 
     Raises:
         CompilerMissingError: NVRTC is not installed.
-        OutputError: the store cannot be written.
     """
     headers = plugin_headers()
     wanted = [
