@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from trtplug.backends.options import TrtOptions, option_flag
 from trtplug.cli.build import build
 from trtplug.cli.build_options import read_plugin_wish, read_trt_options, signed_name
 from trtplug.cli.config import _BOUNDS, _KEYS
+from trtplug.cli.sections import BUILD_SECTIONS
 from trtplug.errors import FileUnreadableError, UsageError
 from trtplug.plugin_wish import PluginWish
 
@@ -102,6 +104,18 @@ def test_every_option_is_a_key_of_the_config_and_the_other_way_round():
     only_on_the_line = {"config", "force", "dry_run", "format"}
     assert flags - only_on_the_line == set(_KEYS)
     assert set(_BOUNDS) <= flags
+
+
+def test_every_option_has_its_section_and_help_shows_each_once():
+    named = [name for names in BUILD_SECTIONS.values() for name in names]
+    assert len(named) == len(set(named))
+    assert {p.name for p in build.params if isinstance(p, click.Option)} == set(named)
+    shown = run_here("build", "--help").out
+    for heading in BUILD_SECTIONS:
+        assert f"\n{heading}:\n" in shown
+    for option in (p for p in build.params if isinstance(p, click.Option)):
+        assert len(re.findall(rf"^  {option.opts[0]}\b(?!-)", shown, re.MULTILINE)) == 1
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_flags_by_which_errors_name_an_option_exist():

@@ -75,6 +75,9 @@ def test_a_plugin_that_is_kept(site: Site):
     # What stands before and after is linear.
     assert choice["reformats_before"] == ["Reformatting CopyNode for Input Tensor 0 to conv1"]
     assert choice["reformats_after"] == ["Reformatting CopyNode for Output Tensor 0 to conv1"]
+    page = (site.work / "out/sm_90/report.html").read_text()
+    assert "<dd>3 <small>of 3</small></dd>" in page
+    assert "convolution, bias, activation; 1 by a plugin; 0 near misses" in page
     # One tactic was offered, so it is known.
     assert choice["tactics"] == [choice["tactic"]] == ["igemm_64x32x64_s3"]
     native, plugin, _ = lock_of(site).sites or ()

@@ -11,6 +11,7 @@ import click
 
 from trtplug.cli.build_options import read_plugin_wish, read_trt_options, trt_options
 from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
+from trtplug.cli.sections import SectionedCommand
 from trtplug.cli.tactic_options import read_policy, tactic_options
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from trtplug.tensor import ShapeRange
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("model", type=path, required=False)
 @click.option(
     "--target",
@@ -75,7 +76,10 @@ if TYPE_CHECKING:
 def build(
     config: Path | None, force: bool, dry_run: bool, format: Format, **options: object
 ) -> int:
-    """Build one engine per target, with a report of its layers."""
+    """Build one engine per target, with a report of its layers.
+
+    Options that are marked [trt] are for enterprise TensorRT alone.
+    """
     command = _command(_merged(options, config), force)
     if dry_run or command.backend == "null":
         return _show_plan(command, format)
