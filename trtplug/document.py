@@ -70,8 +70,9 @@ def read_document(kind: type[T], schema: str, file: Path) -> T:
             raise DocumentError(path=str(file), wanted=schema, problem="it is larger than 1 GiB")
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DocumentError(path=str(file), wanted=schema, problem=problem.lower()) from error
+        told = getattr(error, "strerror", None)
+        problem = told.lower() if told else "it is not UTF-8 text"
+        raise DocumentError(path=str(file), wanted=schema, problem=problem) from error
     return from_json(kind, schema, text, str(file))
 
 

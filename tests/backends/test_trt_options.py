@@ -97,6 +97,9 @@ def test_name_that_nobody_knows_comes_with_those_that_there_are():
     assert "--tactic-source +CUBLASS" in error.message
     assert error.hint == "it has edge_mask_convolutions, jit_convolutions"
     assert "full" in refusal("11.4.0.106", tiling="all").hint
+    # The name of another builder flag is no word of this option.
+    for word in ("some", "strip_plan", "refit"):
+        assert refusal("11.4.0.106", refit=word).hint == "it has all, identical"
     assert "strict_nans" in refusal("11.4.0.106", builder_flags=("NANS",)).hint
     assert refusal("11.4.0.106", refit="some").option == "--refit some"
 

@@ -73,6 +73,7 @@ def test_a_bundle_without_candidates_says_why(here, double, model):
     ran = run_here("tactics", "out")
     assert ran.status == 0
     assert ran.out.startswith("no candidates are recorded: TensorRT-RTX chooses kernels")
+    assert "--no-timing-cache" in ran.out
     (here / "chain.json").write_text(to_json(chain_report(2)))
     assert run_here("tactics", "chain.json").out == ran.out
 

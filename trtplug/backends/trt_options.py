@@ -71,6 +71,7 @@ NAMED = {
 }
 """Option whose values are names in an enum -> flag, and the enum."""
 
+_NO_ENUM = "refit"
 _REFIT = {"all": "BuilderFlag.REFIT", "identical": "BuilderFlag.REFIT_IDENTICAL"}
 
 
@@ -94,7 +95,8 @@ def needs_of(options: TrtOptions) -> Iterator[Need]:
         for value in (given,) if isinstance(given, str) else given:
             yield Need(flag=f"{flag} {value}", name=f"{enum}.{plain_name(value)}")
     if options.refit is not None:
-        name = _REFIT.get(options.refit, f"BuilderFlag.{plain_name(options.refit)}")
+        # No flag of the builder: another one's name is no word of `--refit`.
+        name = _REFIT.get(options.refit, f"{_NO_ENUM}.{options.refit}")
         yield Need(flag=f"--refit {options.refit}", name=name)
 
 
@@ -122,6 +124,8 @@ def _check(need: Need, version: str) -> None:
             own = _OWN_OPTION.get(value) or advice_for_gone(need.name)
             raise _refusal(need.flag, version, advice=f"use instead: {own}")
         return
+    if enum == _NO_ENUM:
+        raise _refusal(need.flag, version, advice=f"it has {', '.join(_REFIT)}")
     if row is None:
         known = FREE_FLAGS if taken else names_below(enum, version)
         known = tuple(k for k in known if _has(f"{enum}.{k}", version))

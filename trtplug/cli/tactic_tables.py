@@ -27,7 +27,8 @@ _FIGURES = ("time us", "x fastest")
 _NOTE = "Times are the builder's own, of one kernel alone while it built; no times of the engine.\n"
 _NONE = (
     "no candidates are recorded: TensorRT-RTX chooses kernels when an engine first runs, and "
-    "TensorRT tells of them only in a build with an editable timing cache\n"
+    "TensorRT tells of them only where it times them: not of what the timing cache had "
+    "(--no-timing-cache --force times all of them anew)\n"
 )
 _NO_MATCH = "no layer matches\n"
 
