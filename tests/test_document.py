@@ -133,7 +133,7 @@ def test_file_is_read_or_refused(tmp_path: Path):
     file.write_text(to_json(SAMPLE))
     assert read_document(Sample, SCHEMA, file) == SAMPLE
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(DocumentError, match="not utf-8"):
+    with pytest.raises(DocumentError, match="not UTF-8"):
         read_document(Sample, SCHEMA, file)
     with pytest.raises(DocumentError, match="no such file"):
         read_document(Sample, SCHEMA, tmp_path / "nowhere")

@@ -25,6 +25,7 @@ def test_every_operation_and_every_refusal(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, str(_SCRIPT), str(cache)],
         env=site.environ,
+        cwd=site.work,
         capture_output=True,
         text=True,
         check=False,
