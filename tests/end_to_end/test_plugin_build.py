@@ -54,7 +54,11 @@ def lock_of(site: Site) -> Lock:
 
 
 def test_a_plugin_that_is_kept(site: Site):
-    report = report_of(site, build(site, "--plugin", "always", "--plugin-sites", "conv1"))
+    ran = build(site, "--plugin", "always", "--plugin-sites", "conv1")
+    said = [line.partition("] ")[2] for line in ran.err.splitlines()]
+    begun = said.index("trt-11.4:sm_90: compiling plugin kernels")
+    assert said[begun + 1] == "trt-11.4:sm_90: building"
+    report = report_of(site, ran)
     first, second, third = report["sites"]
     assert [s["outcome"] for s in (first, second, third)] == [
         "native_fused",

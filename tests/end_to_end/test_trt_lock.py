@@ -82,6 +82,9 @@ def test_a_replay_has_the_tactics_of_the_lock_and_times_nothing(
         (x["cache_key"], x["tactic_hash"]) for x in before["layers"]
     ]
     report = report_of(site, "again")
+    assert (
+        "Kernels are those of the lock; nothing was timed in this build." in report["assumptions"]
+    )
     assert {x["selected_by"] for x in report["layers"]} == {"lock"}
     assert report["timing_cache"]["word"] == "hit"
     assert report["timing_cache"]["reason"] == "--locked: it is the lock's own"

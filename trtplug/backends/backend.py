@@ -92,7 +92,8 @@ ENDS = ("built", "refused", "failed", "unwritable")
 
 Event = Mapping[str, object]
 """A JSON object with `event` (an EventKind) and, by kind: `name`, `parent`, `steps`, `step`;
-`reasons`; `error`; or facts of an `Outcome`."""
+`ahead`, whether a phase comes before the builder's own; `reasons`; `error`; or facts of an
+`Outcome`."""
 
 
 OutcomeStatus = Literal["built", "refused", "failed", "unwritable", "crashed", "timeout", "memory"]

@@ -89,12 +89,14 @@ class LineListener:
         )
 
     def event(self, target: str, event: Event) -> None:
-        """Says once that a build has started."""
+        """Says once that a build has started, and what comes before it or takes several passes."""
         if event["event"] == "waiting":
             self._say(f"{target}: {event['name']}")
         if event["event"] == "pass":
             self._say(f"{target}: {pass_words(event)}")
-        if event["event"] == "phase" and target not in self._started:
+        if event["event"] == "phase" and event.get("ahead"):
+            self._say(f"{target}: {str(event['name']).lower()}")
+        elif event["event"] == "phase" and target not in self._started:
             self._started.add(target)
             self._say(f"{target}: building")
             # The table at the end needs it: it loads while the builder works.

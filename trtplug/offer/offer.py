@@ -112,7 +112,7 @@ def _compile(
     on_event: Callable[[dict[str, object]], None],
 ) -> ReadyKernels:
     steps = kernels_wanted(choices) * _SHARE
-    on_event({"event": "phase", "name": COMPILING, "parent": None, "steps": steps})
+    on_event({"event": "phase", "name": COMPILING, "parent": None, "steps": steps, "ahead": True})
     done = 0
 
     def step(_: Outcome) -> None:

@@ -172,7 +172,7 @@ def _inputs(
         ),
         flags=ground.plan.flags,
         environment=environment(outcome.library, ground.place),
-        ran=_ran(ground, outcome),
+        ran=_ran(ground, outcome, tactics),
         warnings=(
             *ground.oddities,
             *ground.prepared.repairs,
@@ -199,11 +199,13 @@ def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _ran(ground: Ground, outcome: Outcome) -> tuple[str, ...]:
+def _ran(ground: Ground, outcome: Outcome, tactics: Tactics) -> tuple[str, ...]:
     """What is known of the engine's runs, and how far its kernels can be relied on."""
     ran = outcome.trial or NOT_RUN
     if ground.reproducible:
         return (ran,)
+    if tactics.locked:
+        return (ran, "Kernels are those of the lock; nothing was timed in this build.")
     return (ran, "Kernels were chosen by timing them: another build may choose others.")
 
 
