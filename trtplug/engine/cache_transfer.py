@@ -38,6 +38,8 @@ def read_cache(file: Path) -> CacheEntry:
     Raises:
         CacheUnusableError: either is missing or damaged, or the two do not belong together.
     """
+    if not file.exists():
+        raise CacheUnusableError(path=str(file), problem="no such file")
     found = read_pair(sidecar_of(file), file, None) if not file.is_dir() else None
     if isinstance(found, CacheEntry):
         return found
