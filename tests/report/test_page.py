@@ -391,3 +391,22 @@ def test_nothing_sticks_out(opened: Callable[..., Page], browser: Chrome, width:
             assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_with_a_margin_layers_have_the_whole_width(
+    opened: Callable[..., Page], browser: Chrome
+) -> None:
+    """Beside the graph six letters of each name were left, and who chose a tactic was cut off."""
+    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    report = small_report()
+    pinned = tuple(replace(x, selected_by="pin", near_tie=None) for x in report.layers)
+    try:
+        page = opened(replace(report, layers=pinned))
+        assert page.head("Margin")
+        wide = "return document.querySelector(arguments[0]).getBoundingClientRect().width"
+        assert page.run(wide, "#layer-table col.c-layer") > 200
+        below = page.texts("#layer-table .lines > :nth-child(2)")
+        assert sum(text.startswith("by --pin; ") for text in below) == len(pinned)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
