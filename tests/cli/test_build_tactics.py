@@ -79,13 +79,16 @@ def test_the_lock_has_every_key_of_the_cache_and_the_layers_tactic(made):
     }
 
 
-def test_the_bundle_holds_the_pair_and_all_of_it_verifies(made):
+def test_the_bundle_holds_the_pair(made):
     bundle, _, _ = made
     manifest = json.loads((bundle / "manifest.json").read_text())
     names = {f["path"] for f in manifest["targets"][0]["files"]}
     assert {"sm_89/timing.cache", "sm_89/timing.cache.json"} <= names
     assert run_here("verify-bundle", bundle).status == 0
-    assert run_here("lock", "verify", bundle).status == 0
+    # The cache is of another builder than the engine, which no real build leaves.
+    told = run_here("lock", "verify", bundle)
+    assert told.status == 1
+    assert "sm_89/timing.cache: builder: 11.4.0.106, not 1.7" in told.out
     assert "margin 2.0% near tie" in run_here("tactics", bundle).out
     sidecar = run_here("inspect", bundle / "sm_89" / "timing.cache.json").out
     assert sidecar.startswith("sidecar of  timing.cache\nGPU         NVIDIA H200 (sm_90)\n")
