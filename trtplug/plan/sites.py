@@ -7,6 +7,7 @@ with all reformats that it brings.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from trtplug.tactics.choose import Offer, Place, choose_offer
 from trtplug.tactics.either import ALL_TACTICS, EitherProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from trtplug.plan.evidence import SiteMeasurement
 
@@ -99,11 +100,6 @@ def choose_sites(units: Sequence[AskedUnit], ask: Ask) -> Choices:
     return Choices(sites=tuple(planned), units=tuple(chosen.values()))
 
 
-def native_sites(units: Iterable[AskedUnit], reason: str) -> Choices:
-    """Choices that leave everything to the builder."""
-    return Choices(sites=tuple(_planned(u, reason) for u in units), units=())
-
-
 def without(choices: Choices, gone: dict[str, str]) -> Choices:
     """The same with some units native after all: label of the unit -> reason."""
     left = tuple(u for u in choices.units if u.asked.label not in gone)
@@ -119,15 +115,7 @@ def without(choices: Choices, gone: dict[str, str]) -> Choices:
 
 
 def _as_native(site: PlannedSite, reason: str) -> PlannedSite:
-    return PlannedSite(
-        site=site.site,
-        convs=site.convs,
-        choice="native",
-        reason=reason,
-        problem_sha256=site.problem_sha256,
-        tactics=(),
-        packing=None,
-    )
+    return dataclasses.replace(site, choice="native", reason=reason, tactics=(), packing=None)
 
 
 def _check_globs(option: str, globs: tuple[str, ...], names: Sequence[str], where: str) -> None:
