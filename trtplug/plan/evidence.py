@@ -6,7 +6,6 @@ so that a measurement holds for every convolution that is alike, in any model. M
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import re
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from trtplug.document import Reader
 from trtplug.errors import DocumentError, FileUnreadableError
 from trtplug.store import key_of
+from trtplug.tactics.kit import problem_to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,16 +103,7 @@ NO_EVIDENCE = Evidence(measurements=(), sha256=None)
 
 def problem_digest(problem: EitherProblem) -> str:
     """What a problem is known by: all that a kernel is generated from, sizes of its input too."""
-    x = problem.x
-    return key_of(
-        {
-            "op": type(problem).__name__,
-            "attributes": dataclasses.asdict(problem.attributes),
-            "outputs": problem.outputs,
-            "dtype": problem.dtype,
-            "x": {"min": x.min, "opt": x.opt, "max": x.max},
-        }
-    )
+    return key_of({"op": type(problem).__name__, **problem_to_plain(problem)})
 
 
 def read_evidence(file: Path | None) -> Evidence:

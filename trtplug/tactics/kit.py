@@ -114,11 +114,9 @@ class KitSite:
         return {packing_of(t, self.problem) for t in self.tactics}
 
     def _x_dtypes(self) -> set[str]:
-        from trtplug.tactics.tactic import Stem
+        from trtplug.tactics.either import x_dtype_of_either
 
-        return {
-            (t.x_dtype if isinstance(t, Stem) else None) or self.problem.dtype for t in self.tactics
-        }
+        return {x_dtype_of_either(t, self.problem) for t in self.tactics}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,17 +226,21 @@ def _tactic(name: str, op: str) -> Tactic | PairTactic:
     return found
 
 
-def _site_to_json(site: KitSite) -> dict[str, Any]:
-    x = site.problem.x
+def problem_to_plain(problem: Problem | PairProblem) -> dict[str, Any]:
+    """All that kernels are generated from, as JSON can hold it."""
+    x = problem.x
     return {
-        "op": site.op,
-        "attributes": dataclasses.asdict(site.problem.attributes),
-        "outputs": site.problem.outputs,
-        "dtype": site.problem.dtype,
+        "attributes": dataclasses.asdict(problem.attributes),
+        "outputs": problem.outputs,
+        "dtype": problem.dtype,
         # Not the input's name: it means nothing to a kernel.
         "x": {"min": x.min, "opt": x.opt, "max": x.max},
-        "kernels": [dataclasses.asdict(kernel) for kernel in site.kernels],
     }
+
+
+def _site_to_json(site: KitSite) -> dict[str, Any]:
+    kernels = [dataclasses.asdict(kernel) for kernel in site.kernels]
+    return {"op": site.op, **problem_to_plain(site.problem), "kernels": kernels}
 
 
 def _site_from_json(told: dict[str, Any]) -> KitSite:
