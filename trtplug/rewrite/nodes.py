@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from onnx import TensorProto
 
-from trtplug.model.convolution import read_convolution
 from trtplug.model.save import NewTensor, Tensor
-from trtplug.rewrite.fold import fold_bias, fold_weight
 from trtplug.rewrite.units import function_of, matches_of, node_of, overload_of
+from trtplug.rewrite.weights import bias_of, constant_of, is_scaled, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,21 +74,18 @@ class CbrNodes:
 
 def _weights(match: Match, scope: Scope, names: Names, added: list[Tensor]) -> tuple[str, str]:
     """Names of weight and bias; new ones where something folds into them."""
-    weight = scope.constants.get(match.weight)
+    weight, geometry = constant_of(match, scope)
     bias = scope.constants.get(match.bias)
-    assert weight is not None  # A site has a constant weight.
-    geometry = read_convolution(match.conv, weight.dims, scope.path)
-    scaled = np.any(match.before.scale != 1) or np.any(match.after.scale != 1)
+    scaled = is_scaled(match)
     moved = scaled or np.any(match.before.shift) or np.any(match.after.shift)
     weight_name, bias_name = match.weight, match.bias
-    before, after = match.before, match.after
     if scaled:
         weight_name = names.new(f"{match.site.conv}.weight")
-        make = partial(fold_weight, weight, geometry, before, after)
+        make = partial(weight_of, match, scope)
         added.append(_new_tensor(weight_name, weight.dims, weight, make))
     if moved or bias is None:
         bias_name = names.new(f"{match.site.conv}.bias")
-        make = partial(fold_bias, weight, bias, geometry, before, after)
+        make = partial(bias_of, match, scope)
         added.append(_new_tensor(bias_name, (geometry.channels,), bias or weight, make))
     return weight_name, bias_name
 

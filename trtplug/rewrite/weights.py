@@ -68,20 +68,30 @@ def weights_of(match: Match, scope: Scope) -> SiteWeights:
 
 def weight_of(match: Match, scope: Scope) -> Array:
     """The weight alone: [outputs, channels / group, kernel height, kernel width]."""
-    weight, geometry = _constant(match, scope)
-    if np.all(match.before.scale == 1) and np.all(match.after.scale == 1):
+    weight, geometry = constant_of(match, scope)
+    if not is_scaled(match):
         return weight.read()
     return fold_weight(weight, geometry, match.before, match.after)
 
 
 def bias_of(match: Match, scope: Scope, dtype: np.dtype[Any] | None = None) -> Array:
     """The bias alone, [outputs], in its own type or in that given."""
-    weight, geometry = _constant(match, scope)
+    weight, geometry = constant_of(match, scope)
     bias = scope.constants.get(match.bias)
     return fold_bias(weight, bias, geometry, match.before, match.after, dtype)
 
 
-def _constant(match: Match, scope: Scope) -> tuple[Constant, Convolution]:
+def is_scaled(match: Match) -> bool:
+    """Whether a scale folds into the weight."""
+    return bool(np.any(match.before.scale != 1) or np.any(match.after.scale != 1))
+
+
+def constant_of(match: Match, scope: Scope) -> tuple[Constant, Convolution]:
+    """The weight as it is stored, and what its convolution does with it.
+
+    Raises:
+        NodeInvalidError: the convolution contradicts itself.
+    """
     weight = scope.constants.get(match.weight)
     assert weight is not None  # A site has a constant weight.
     return weight, read_convolution(match.conv, weight.dims, scope.path)
