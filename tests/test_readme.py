@@ -102,10 +102,6 @@ FEATURES = {
         "NetworkDefinitionCreationFlag.PREFER_AOT_PYTHON_PLUGINS",
         "QuickPluginCreationRequest",
     ),
-    "our kernels launched from Python, where the above cannot be had": (
-        "IPluginCreatorV3One",
-        "IPluginV3OneRuntime",
-    ),
     "`--hardware-compatibility same_compute_capability`": (
         "HardwareCompatibilityLevel.SAME_COMPUTE_CAPABILITY",
     ),

@@ -142,14 +142,14 @@ def _plugin_job(
 ) -> PluginJob | None:
     """What plugins are chosen with; None where the backend takes none."""
     wish = command.plugin
-    if not backend.capabilities().plugins:
+    able = backend.capabilities()
+    if not able.plugins:
         if wish.mode == "always":
             raise OptionUnsupportedError(
                 option="--plugin always",
                 backend=backend.name,
                 version=backend.version() or "",
-                advice="only enterprise TensorRT takes plugins: --backend trt, on a machine with "
-                "that GPU; --plugin auto builds here without any",
+                advice=able.how_to_get_plugins,
             )
         return None
     from trtplug.offer.for_build import PluginJob

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,8 +16,21 @@ from trtplug.backends.trt import TrtBackend
 from trtplug.errors import BackendMissingError
 from trtplug.target import Sm
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 H200 = GpuSearch(gpus=(Gpu(name="H200", sm=Sm(90), uuid="ab"),), driver="13.0", problem="")
 NO_GPU = GpuSearch(gpus=(), driver=None, problem="no CUDA driver is installed")
+
+
+@pytest.fixture(autouse=True)
+def plugin_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """`tensorrt_bindings/plugin`, found first on the path."""
+    folder = tmp_path / "tensorrt_bindings" / "plugin"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
 
 
 def machine(
@@ -44,6 +58,18 @@ def test_with_all_that_it_needs_it_builds_for_the_gpu_at_hand(monkeypatch: pytes
     assert backend.problem() == ""
     assert backend.place().startswith("H200, driver ")
     assert choose_backend("auto").name == "trt"
+
+
+def test_without_the_plugin_package_it_takes_no_plugins(
+    monkeypatch: pytest.MonkeyPatch, plugin_package: Path
+):
+    (plugin_package / "__init__.py").unlink()
+    machine(monkeypatch, "11.4.0.106", "pycuda", H200)
+    able = TrtBackend().capabilities()
+    assert not able.plugins
+    assert "tensorrt.plugin" in able.how_to_get_plugins
+    machine(monkeypatch, None, "pycuda", H200)
+    assert TrtBackend().capabilities().plugins
 
 
 @pytest.mark.parametrize(

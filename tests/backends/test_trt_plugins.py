@@ -15,7 +15,6 @@ from tests.backends.plugin_models import Build, build_on, model_with
 from tests.doubles.site import Site, make_site
 from tests.tactics.pair.problems import pair
 from tests.tactics.problems import problem
-from trtplug.backends.trt_plugins import NEEDS_PYTHON
 from trtplug.errors import TrtplugError, error_from_plain
 from trtplug.tactics.kernel_mark import find_marks
 from trtplug.tactics.kit import ptx_digest
@@ -74,7 +73,6 @@ def test_the_engine_holds_a_plugin_for_each_site_and_runs(tmp_path: Path, made, 
         chosen = int(layer["TacticName"].rpartition("_")[2])
         assert held[site.digest] == (chosen,)
         assert chosen in {t.number for t in site.tactics}
-    assert not any("Python" in w for w in build.end["warnings"])
 
 
 def test_formats_that_differ_are_copied_and_those_that_agree_are_not(tmp_path: Path):
@@ -96,9 +94,8 @@ def test_formats_that_differ_are_copied_and_those_that_agree_are_not(tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("form", ["ahead-of-time", "just-in-time"])
-def test_a_second_build_takes_its_times_from_the_cache(tmp_path: Path, made, form: str):
-    machine = make_site(tmp_path, quick_plugins=form == "ahead-of-time")
+def test_a_second_build_takes_its_times_from_the_cache(tmp_path: Path, made):
+    machine = make_site(tmp_path, quick_plugins=True)
     first = built(machine, made)
     # Of one candidate no time is taken, and so none is kept.
     timed = [s for s in made[1] if len(s.kernels) > 1]
@@ -118,10 +115,9 @@ def cache_keys(build: Build) -> list[str]:
     return list(entries)
 
 
-@pytest.mark.parametrize("form", ["ahead-of-time", "just-in-time"])
-def test_sites_share_times_only_where_all_is_the_same(tmp_path: Path, form: str):
+def test_sites_share_times_only_where_all_is_the_same(tmp_path: Path):
     """Equal shapes with other attributes, or an edited kernel, are timed on their own."""
-    machine = make_site(tmp_path, quick_plugins=form == "ahead-of-time")
+    machine = make_site(tmp_path, quick_plugins=True)
     plain = site_of(problem((1, 16, 9, 9), 24), "igemm_32x64x64_s3")
     relu = site_of(problem((1, 16, 9, 9), 24, activation="relu"), "igemm_32x64x64_s3")
     edited = edit(*plain)
@@ -147,19 +143,13 @@ def edit(site: KitSite, ptx: dict[str, str]) -> tuple[KitSite, dict[str, str]]:
     return replace(site, kernels=kernels), {ptx_digest(t): t for t in texts.values()}
 
 
-def test_without_quick_plugins_the_kernels_are_launched_from_python(tmp_path: Path, made):
+def test_without_the_plugin_package_a_kit_is_refused(tmp_path: Path, made):
     build = built(make_site(tmp_path), made)
-    assert build.end["event"] == "built", build.log
-    assert NEEDS_PYTHON in build.end["warnings"]
-    assert "The engine was loaded and run once" in build.end["trial"]
-    for layer, site in zip(plugins_of(build), made[1], strict=True):
-        assert f"site={site.digest}" in layer["Metadata"]
-
-
-def test_what_old_bindings_cannot_read_is_said(tmp_path: Path, made):
-    build = built(make_site(tmp_path, version="10.9.0.34"), made)
     assert build.end["event"] == "refused"
-    assert "numpy<2" in error_of(build).hint
+    error = error_of(build)
+    assert error.code == "option-unsupported"
+    assert error.message == "--plugin: backend trt 11.4.0.106 does not have it"
+    assert "tensorrt.plugin" in error.hint
 
 
 def test_without_its_kit_the_model_is_refused(tmp_path: Path, made):
@@ -218,9 +208,8 @@ trt.get_plugin_registry().register_creator(Other(), "trtplug")
 """
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_a_name_clash_names_both(tmp_path: Path, made, quick: bool):
-    machine = make_site(tmp_path, quick_plugins=quick)
+def test_a_name_clash_names_both(tmp_path: Path, made):
+    machine = make_site(tmp_path, quick_plugins=True)
     (machine.folder / "sitecustomize.py").write_text(_CLASH)
     build = built(machine, made)
     assert build.end["event"] == "refused"

@@ -78,7 +78,7 @@ def make_site(
     install(site, "tensorrt", version)
     if quick_plugins:
         (requirement,) = (r for r in VERSIONS.values() if r.endswith(f"=={version}"))
-        more = site / "tensorrt-more"
+        more = site / "tensorrt_bindings"
         more.mkdir()
         (more / "plugin").symlink_to(installed(requirement) / "tensorrt_bindings/plugin")
     if cuda_package == "pycuda":

@@ -53,6 +53,17 @@ def lock_of(site: Site) -> Lock:
     return read_lock(site.work / "out/sm_90/lock.json")
 
 
+def test_a_tensorrt_without_its_plugin_package_builds_without_plugins(tmp_path: Path):
+    machine = make_site(tmp_path)
+    save(conv_chain(3), machine.work / "m.onnx")
+    refused = build(machine, "--plugin", "always")
+    assert refused.status == 2
+    assert "option-unsupported" in refused.err
+    assert "plugins need the Python package tensorrt.plugin" in refused.err
+    sites = report_of(machine, build(machine, "--plugin", "auto"))["sites"]
+    assert "plugin" not in {s["outcome"] for s in sites}
+
+
 def test_a_plugin_that_is_kept(site: Site):
     ran = build(site, "--plugin", "always", "--plugin-sites", "conv1")
     said = [line.partition("] ")[2] for line in ran.err.splitlines()]

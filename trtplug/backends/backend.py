@@ -21,9 +21,13 @@ class Capabilities:
     needs_gpu: bool
     """Whether it builds only for the GPU at hand."""
     plugins: bool
+    """Whether kernels of ours can be part of its engines."""
     timing_cache: bool
     reproducible: bool
     """Whether a build repeated has the same bytes; not where kernels are chosen by timing them."""
+    how_to_get_plugins: str = "only enterprise TensorRT takes plugins: --backend trt, on a machine \
+with that GPU; --plugin auto builds here without any"
+    """Advice where it takes none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

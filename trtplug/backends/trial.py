@@ -32,9 +32,6 @@ class TrialRequest:
     weightless: bool = False
     """Whether the engine is only loaded: it lacks weights, or is not the one that ships."""
 
-    jit_plugins: bool = False
-    """Whether kernels of ours in it are launched from Python."""
-
     def to_json(self) -> str:
         """One line."""
         return json.dumps(asdict(self))

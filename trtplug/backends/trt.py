@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Capabilities
@@ -30,13 +32,20 @@ class TrtBackend:
 
     def capabilities(self) -> Capabilities:
         """The SM of the first GPU, where all that it needs is here."""
+        from trtplug.backends.trt_capabilities import HOW_TO_GET_PLUGINS
+
         sms: tuple[Sm, ...] = ()
         if not self.problem():
             from trtplug.backends import gpu
 
             sms = tuple(g.sm for g in gpu.find_gpus().gpus[:1])
         return Capabilities(
-            sms=sms, needs_gpu=True, plugins=True, timing_cache=True, reproducible=False
+            sms=sms,
+            needs_gpu=True,
+            plugins=self.version() is None or has_plugin_package(),
+            how_to_get_plugins=HOW_TO_GET_PLUGINS,
+            timing_cache=True,
+            reproducible=False,
         )
 
     def child_command(self) -> tuple[str, ...]:
@@ -100,3 +109,13 @@ class TrtBackend:
     def passed_on(self) -> tuple[str, ...]:
         """Which GPU is the first."""
         return ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+
+
+def has_plugin_package() -> bool:
+    """Whether `tensorrt.plugin` is installed, which ahead-of-time plugins need; imports nothing.
+
+    pip's wheels have it in `tensorrt_bindings`; other packages of TensorRT in `tensorrt` itself.
+    """
+    specs = (find_spec(name) for name in ("tensorrt_bindings", "tensorrt"))
+    folders = (f for spec in specs if spec for f in spec.submodule_search_locations or ())
+    return any((Path(folder) / "plugin" / "__init__.py").is_file() for folder in folders)

@@ -40,10 +40,6 @@ class TrtAdapter:
 
     library = "libnvinfer.so"
 
-    def __init__(self) -> None:
-        self._quick = self._jit = False
-        """Form of the plugins of a kit."""
-
     def load(self) -> Any:
         """Imports the bindings."""
         import tensorrt
@@ -67,7 +63,9 @@ class TrtAdapter:
         error = None
         if request.plugin_kit is not None and not problems:
             error = self._offer(trt, builder, logger, request)
-        network = builder.create_network(creation_flags(trt, ahead_of_time=self._quick))
+        network = builder.create_network(
+            creation_flags(trt, ahead_of_time=request.plugin_kit is not None)
+        )
         parser = trt.OnnxParser(network, logger)
         if problems or error:
             refused = Network(log, builder, network, parser)
@@ -85,10 +83,9 @@ class TrtAdapter:
 
         registries = (builder.get_plugin_registry(), trt.get_plugin_registry())
         try:
-            form = offer_plugins(trt, logger, registries, str(request.plugin_kit), int(request.sm))
+            offer_plugins(trt, logger, registries, str(request.plugin_kit), int(request.sm))
         except TrtplugError as caught:
             return error_to_plain(caught)
-        self._quick, self._jit = form == "ahead-of-time", form == "just-in-time"
         return None
 
     def build(
@@ -130,7 +127,6 @@ class TrtAdapter:
                 plugin_libraries=tuple(p.path for p in options.plugin_libraries),
                 host_code=options.version_compatible,
                 weightless=options.strip or request.record,
-                jit_plugins=self._jit,
             )
         )
         emit(event="end", name="Running the engine once")

@@ -13,6 +13,11 @@ from dataclasses import dataclass
 OLDEST = "10.9"
 """The oldest release that trtplug drives."""
 
+HOW_TO_GET_PLUGINS = (
+    "plugins need the Python package tensorrt.plugin, which the TensorRT installed here lacks: "
+    f"pip install 'tensorrt>={OLDEST}', or build with --plugin never"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
@@ -189,32 +194,14 @@ _LOG = (
     _name("Logger.ERROR"),
     _name("Logger.INFO"),
     _name("Logger.VERBOSE"),
-    _name("Logger.WARNING"),
     _call("Logger.log", "severity", "msg"),
 )
 
 _PLUGINS = (
-    _name("DataType"),
-    _name("DimensionOperation"),
-    _name("DimsExprs"),
-    _name("IPluginCreatorV3One"),
     _name("IPluginV3"),
-    _name("IPluginV3OneBuild"),
-    _name("IPluginV3OneCore"),
-    _name("IPluginV3OneRuntime"),
-    _name("PluginField"),
-    _name("PluginFieldCollection"),
-    _name("PluginFieldType.CHAR"),
-    _name("PluginFieldType.INT32"),
     _name("QuickPluginCreationRequest", since="10.9"),
-    _name("TensorRTPhase.BUILD"),
-    _name("TensorRTPhase.RUNTIME"),
     _call("get_plugin_registry"),
     _name("IPluginRegistry.all_creators"),
-    _call("INetworkDefinition.add_plugin", "func", "aot"),
-    _call("INetworkDefinition.add_plugin_v3", "inputs", "shape_inputs", "plugin"),
-    _name("IPluginV3Layer.name"),
-    _call("IPluginRegistry.get_creator", "type", "version", "plugin_namespace="),
     _call("IPluginRegistry.register_creator", "creator", "plugin_namespace="),
 )
 

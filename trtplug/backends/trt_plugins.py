@@ -1,42 +1,44 @@
-"""Offers the kernels of a kit to TensorRT: ahead of time where it can, else just in time."""
+"""Registers the kernels of a kit with TensorRT, as ahead-of-time plugins."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from trtplug.backends.trt_capabilities import HOW_TO_GET_PLUGINS
 from trtplug.backends.trt_plugin_sites import NAMESPACE, PLUGIN_VERSION, PluginSites
-from trtplug.errors import BackendMissingError, DocumentError, PluginNameClashError
+from trtplug.errors import DocumentError, OptionUnsupportedError, PluginNameClashError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Form = Literal["ahead-of-time", "just-in-time"]
-
-NEEDS_PYTHON = (
-    "this TensorRT has no ahead-of-time plugins, so kernels of trtplug are launched from Python: "
-    "wherever the engine runs, trtplug.backends.trt_jit_plugin.register_jit_plugins must be called "
-    "before it is loaded"
-)
-
 
 def offer_plugins(
     trt: Any, logger: Any, registries: Sequence[Any], folder: str, sm: int | None = None
-) -> Form:
+) -> None:
     """Registers the kit in `folder`; all types of nodes that it has sites for.
 
     Args:
         trt: the bindings.
-        logger: told where engines will need Python, and what a plugin refuses.
+        logger: receives what a plugin refuses.
         registries: those whose creators the parser may find; ours go into the last.
         folder: of the kit.
         sm: number of the SM that is built for; None for whatever the kit is for.
 
     Raises:
         PluginNameClashError: another creator has one of our names.
-        BackendMissingError: just in time is all that is left, and cannot be had either.
+        OptionUnsupportedError: this TensorRT has no ahead-of-time plugins.
         DocumentError: the kit cannot be read, is damaged, or for another SM.
     """
+    from trtplug.backends.trt_quick_plugins import has_quick_plugins, register_quick_plugins
+
+    if not has_quick_plugins(trt):
+        raise OptionUnsupportedError(
+            option="--plugin",
+            backend="trt",
+            version=trt.__version__,
+            advice=HOW_TO_GET_PLUGINS,
+        )
     sites = PluginSites(Path(folder))
     if sm not in (None, sites.kit.sm):
         problem = f"its kernels are for sm_{sites.kit.sm}, and the build is for sm_{sm}"
@@ -44,29 +46,10 @@ def offer_plugins(
     for name in sites.layer_types():
         _refuse_clash(registries, name)
     try:
-        return _register(trt, logger, registries[-1], sites)
+        register_quick_plugins(trt, logger, registries[-1], sites)
     except ValueError as error:
         ours = ", ".join(f"{NAMESPACE}::{n}" for n in sites.layer_types())
         raise PluginNameClashError(ours=ours, other=str(error)) from error
-
-
-def _register(trt: Any, logger: Any, registry: Any, sites: PluginSites) -> Form:
-    from trtplug.backends.trt_quick_plugins import has_quick_plugins, register_quick_plugins
-
-    if has_quick_plugins(trt):
-        register_quick_plugins(trt, logger, registry, sites)
-        return "ahead-of-time"
-    from trtplug.backends.trt_jit_plugin import fields_can_be_read, register_jit_plugins
-
-    if not fields_can_be_read(trt):
-        raise BackendMissingError(
-            backend="trt",
-            problem="its bindings misread plugin fields under NumPy 2",
-            advice="pip install 'numpy<2', or build with --plugin never",
-        )
-    logger.log(trt.Logger.WARNING, NEEDS_PYTHON)
-    register_jit_plugins(trt, registry, sites)
-    return "just-in-time"
 
 
 def _refuse_clash(registries: Iterable[Any], name: str) -> None:

@@ -88,6 +88,7 @@ class _Signer:
         self, function: Callable[..., Any], more: Sequence[str], result: object
     ) -> Callable[..., Any]:
         """The function with its signature; what it raises stands in TensorRT's log as an error."""
+        trt, logger = self._trt, self._logger
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -95,7 +96,7 @@ class _Signer:
             except Exception as error:
                 # The bindings print it, and go on: the builder only says that it found no kernel.
                 told = f"trtplug: {error}"
-                self._logger.log(self._trt.Logger.ERROR, told)
+                logger.log(trt.Logger.ERROR, told)
                 raise
 
         outputs = types.GenericAlias(tuple, (self._tensor,))

@@ -55,10 +55,6 @@ def run_engine(trt: Any, request: TrialRequest, log: BuildLog, layer: CudaLayer)
     registry = runtime.get_plugin_registry()
     for path in request.plugin_libraries:
         registry.load_library(path)
-    if request.jit_plugins:
-        from trtplug.backends.trt_jit_plugin import register_jit_plugins
-
-        register_jit_plugins(trt, trt.get_plugin_registry(), open_layer=lambda: layer)
     if request.host_code:
         runtime.engine_host_code_allowed = True
     engine = runtime.deserialize_cuda_engine((Path(request.folder) / "engine").read_bytes())

@@ -199,23 +199,6 @@ def _read(path: Path, wanted: str) -> str:
         raise DocumentError(path=str(path), problem=problem, wanted=wanted) from error
 
 
-def site_to_json(site: KitSite) -> str:
-    """A site alone, as text; what an engine of the just-in-time form holds."""
-    return json.dumps(_site_to_json(site))
-
-
-def site_from_json(text: str) -> KitSite:
-    """The inverse of `site_to_json`.
-
-    Raises:
-        ValueError: damaged.
-    """
-    try:
-        return _site_from_json(json.loads(text))
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"no site of a kit: {error}") from error
-
-
 def _tactic(name: str, op: str) -> Tactic | PairTactic:
     from trtplug.tactics.catalog import find_tactic
     from trtplug.tactics.pair.catalog import find_pair_tactic

@@ -45,7 +45,7 @@ from tensorrt.runtime import EngineInspector, ICudaEngine, IExecutionContext, Ru
 from tensorrt.timing_cache import ITimingCache, TimingCacheKey, TimingCacheValue
 
 # Where a place has NVIDIA's own `tensorrt.plugin`, it lies here.
-__path__.append(str(HOME / "tensorrt-more"))  # noqa: F405 - every package has it
+__path__.append(str(HOME / "tensorrt_bindings"))  # noqa: F405 - every package has it
 
 __all__ = [
     "Builder",
