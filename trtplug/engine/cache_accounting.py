@@ -85,29 +85,8 @@ def cache_word(accounting: Accounting, *, attached: bool, rejected: bool) -> Cac
     return "cold" if accounting.hits == 0 else "partial"
 
 
-def strict_problems(accounting: Accounting, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Why a build was not made from its cache alone; empty where it was.
-
-    Args:
-        accounting: of the build.
-        names: key -> operation, where the log told.
-    """
-    return (
-        *(f"{_named(k, names)}: not in the cache, timed anew" for k in accounting.new),
-        *(f"{_named(k, names)}: gone from the cache" for k in accounting.lost),
-        *(
-            f"{_named(c.key, names)}: tactic {c.after}, the cache had {c.before}"
-            for c in accounting.changed
-        ),
-    )
-
-
 def require_cache_problem(word: CacheWord, reason: str) -> str:
     """Why `--require-cache` is not met; empty where it is: only a hit meets it."""
     if word == "hit":
         return ""
     return f"the timing cache was {word}" + (f": {reason}" if reason else "")
-
-
-def _named(key: str, names: Mapping[str, str]) -> str:
-    return f"{names[key]} ({key})" if key in names else key
