@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.backends.trt_capabilities import (
-    CAPABILITIES,
     advice_for_gone,
     find_capability,
     names_below,
@@ -153,11 +152,3 @@ def _refusal(
 def _has(name: str, version: str) -> bool:
     row = find_capability(name)
     return row is not None and row.in_version(version)
-
-
-def unknown_rows() -> tuple[str, ...]:
-    """Names in the tables above that the capability table lacks; a test wants none."""
-    known = {c.name for c in CAPABILITIES}
-    wanted = {name for _, name in SIMPLE.values()} | set(_REFIT.values())
-    wanted |= {f"BuilderFlag.{n}" for n in (*FREE_FLAGS, *_OWN_OPTION)}
-    return tuple(sorted(wanted - known))
