@@ -95,11 +95,6 @@ def find_main_loop(text: str) -> MainLoop | None:
     )
 
 
-def count_all(text: str) -> MainLoop:
-    """The same counts over a whole kernel, each instruction once."""
-    return _count(_blocks(text))
-
-
 def _count(blocks: Sequence[Block]) -> MainLoop:
     counts: dict[str, int] = {}
     for block in blocks:
