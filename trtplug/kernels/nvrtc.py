@@ -5,7 +5,6 @@ NVRTC compiles for one SM and gives both at once. Many threads may call it at th
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +28,6 @@ class Compiled:
     """None where it refused the source; the log says why."""
     cubin: bytes | None
     log: str
-
-
-def is_installed() -> bool:
-    """Whether `cuda.bindings` is there; loads nothing heavy."""
-    try:
-        return importlib.util.find_spec("cuda.bindings") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def version() -> str:
