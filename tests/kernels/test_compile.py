@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
+from tests.kernels.assemble import assemble_ptx
 from tests.tactics.problems import problem
 from trtplug.kernels import nvrtc
 from trtplug.kernels.compile import Kernel, Refused, compile_kernel, compile_many
 from trtplug.kernels.source import MIN_BLOCKS, assemble
-from trtplug.kernels.tools import assemble_ptx, disassemble, find_tool
+from trtplug.kernels.tools import disassemble
 from trtplug.kernels.usage import LIMITS
 from trtplug.store import Store
 from trtplug.tactics.catalog import find_tactic
@@ -127,7 +128,6 @@ def test_another_limit_of_registers_is_tried_where_the_first_spills():
     ],
 )
 def test_the_lowered_ptx_assembles_for_every_sm(number, name, given):
-    assert find_tool("ptxas"), "ptxas is missing: the extra `test` brings nvidia-cuda-nvcc"
     kernel = compile_kernel(generate(find_tactic(name), given, Sm(number)), Sm(number), None)
     assert isinstance(kernel, Kernel), kernel.log
     assert float(kernel.ptx_version) < 9.0

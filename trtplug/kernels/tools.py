@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PACKAGES = {
     "nvdisasm": "nvidia-cuda-nvdisasm",
-    "ptxas": "nvidia-cuda-nvcc",
 }
 """Program -> the wheel that brings it."""
 
@@ -83,19 +82,6 @@ def _parts(text: str, codes: Sequence[bytes]) -> tuple[str, ...]:
             raise ValueError(f"nvdisasm: an instruction beyond the end: {line.strip()}")
         parts[place].append(line)
     return tuple("\n".join(lines) for lines in parts)
-
-
-def assemble_ptx(ptx: str, sm: str) -> str:
-    """What ptxas has against a PTX text; empty where it assembles it for `sm`.
-
-    Raises:
-        ToolMissingError: ptxas is not installed.
-    """
-    with tempfile.TemporaryDirectory(prefix="trtplug-") as folder:
-        file = Path(folder) / "kernel.ptx"
-        file.write_text(ptx, encoding="utf-8")
-        done = _run("ptxas", f"-arch={sm}", str(file), "-o", str(file.with_suffix(".cubin")))
-    return (done.stderr + done.stdout).strip() if done.returncode else ""
 
 
 def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.kernels.assemble import assemble_ptx
 from tests.tactics.pair.kernels import compiled
 from tests.tactics.pair.problems import pair
 from trtplug.kernels.ptx import TARGET_VERSIONS
-from trtplug.kernels.tools import assemble_ptx
 from trtplug.kernels.usage import LIMITS
 from trtplug.tactics.pair.catalog import find_pair_tactic
 
