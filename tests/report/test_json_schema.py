@@ -9,8 +9,8 @@ import pytest
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import chain_report, small_report
 from tests.report.test_to_json import BAD_FIELDS
+from trtplug.document import to_json
 from trtplug.report.json_schema import SCHEMA_FILE, report_schema, report_schema_text
-from trtplug.report.to_json import report_to_json
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,12 @@ def test_is_a_schema(published: dict) -> None:
 
 @pytest.mark.parametrize("make", [small_report, realistic_report, lambda: chain_report(3)])
 def test_reports_are_valid(make, validator: jsonschema.Validator) -> None:
-    validator.validate(json.loads(report_to_json(make())))
+    validator.validate(json.loads(to_json(make())))
 
 
 @pytest.mark.parametrize("name", BAD_FIELDS)
 def test_damaged_reports_are_not(name: str, validator: jsonschema.Validator) -> None:
-    document = json.loads(report_to_json(small_report()))
+    document = json.loads(to_json(small_report()))
     BAD_FIELDS[name](document)
     assert not validator.is_valid(document)
 
@@ -46,7 +46,7 @@ def test_damaged_reports_are_not(name: str, validator: jsonschema.Validator) -> 
 def test_every_field_is_required_and_may_not_become_anything(
     validator: jsonschema.Validator,
 ) -> None:
-    document = json.loads(report_to_json(small_report()))
+    document = json.loads(to_json(small_report()))
     for key in document:
         assert not validator.is_valid({k: v for k, v in document.items() if k != key}), key
         assert not validator.is_valid(document | {key: 1.5}), key

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import HOSTILE, chain_report, small_report
+from trtplug.document import from_json, to_json
 from trtplug.errors import DocumentError
-from trtplug.report.to_json import report_from_json, report_to_json
+from trtplug.report.report import SCHEMA, Report
 
 
 @pytest.mark.parametrize("make", [small_report, realistic_report, lambda: chain_report(20)])
 def test_comes_back_as_it_was(make) -> None:
-    assert report_from_json(report_to_json(make()), "r.json") == make()
+    assert from_json(Report, SCHEMA, to_json(make()), "r.json") == make()
 
 
 def test_is_plain_json_in_the_order_of_the_fields() -> None:
-    text = report_to_json(small_report())
+    text = to_json(small_report())
     document = json.loads(text)
     assert text.endswith("}\n")
     assert text.isascii()
@@ -34,10 +35,10 @@ def test_is_plain_json_in_the_order_of_the_fields() -> None:
 
 
 def test_each_layer_has_a_line_so_that_documents_diff_well() -> None:
-    text = report_to_json(small_report())
+    text = to_json(small_report())
     changed = replace(small_report().layers[3], kernel="k", kernel_status="chosen")
     layers = (*small_report().layers[:3], changed, *small_report().layers[4:])
-    other = report_to_json(replace(small_report(), layers=layers))
+    other = to_json(replace(small_report(), layers=layers))
     pairs = zip(text.splitlines(), other.splitlines(), strict=True)
     assert sum(a != b for a, b in pairs) == 1
 
@@ -46,8 +47,8 @@ def test_writing_needs_no_pydantic() -> None:
     code = (
         "import sys\n"
         "from tests.report.samples import small_report\n"
-        "from trtplug.report.to_json import report_to_json\n"
-        "report_to_json(small_report())\n"
+        "from trtplug.document import to_json\n"
+        "to_json(small_report())\n"
         "print(sorted({'pydantic', 'jinja2', 'rich', 'numpy', 'onnx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -55,7 +56,7 @@ def test_writing_needs_no_pydantic() -> None:
 
 
 def _document() -> dict:
-    return json.loads(report_to_json(small_report()))
+    return json.loads(to_json(small_report()))
 
 
 def test_what_may_be_none_may_be_absent_and_what_is_new_is_skipped() -> None:
@@ -65,7 +66,7 @@ def test_what_may_be_none_may_be_absent_and_what_is_new_is_skipped() -> None:
         layer["invented_later"] = {"x": [1]}
     document["invented_later"] = 1
     document["schema"] = "trtplug.report/1.7"
-    report = report_from_json(json.dumps(document), "r.json")
+    report = from_json(Report, SCHEMA, json.dumps(document), "r.json")
     assert report.layers[2].time_us is None
     assert report.layers[2].added is None
     assert report.layers[2].name == small_report().layers[2].name
@@ -84,7 +85,7 @@ def test_what_may_be_none_may_be_absent_and_what_is_new_is_skipped() -> None:
 def test_another_schema_is_refused_by_name(schema: object, words: str) -> None:
     document = _document() | {"schema": schema}
     with pytest.raises(DocumentError) as caught:
-        report_from_json(json.dumps(document), "r.json")
+        from_json(Report, SCHEMA, json.dumps(document), "r.json")
     assert words in str(caught.value)
     assert str(caught.value).startswith("r.json is not a usable trtplug.report/1 document: ")
     assert len(str(caught.value)) < 250
@@ -108,21 +109,21 @@ def test_bad_fields_are_refused_by_place(name: str) -> None:
     document = _document()
     BAD_FIELDS[name](document)
     with pytest.raises(DocumentError, match=r"layers|model|totals"):
-        report_from_json(json.dumps(document), "r.json")
+        from_json(Report, SCHEMA, json.dumps(document), "r.json")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"a": NaN}', "\ufeff{}"])
 def test_what_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(DocumentError):
-        report_from_json(text, "r.json")
+        from_json(Report, SCHEMA, text, "r.json")
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_damaged_document_is_read_or_refused_and_never_anything_else(data) -> None:
-    text = report_to_json(small_report())
+    text = to_json(small_report())
     start = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 20))
     damaged = text[:start] + data.draw(st.text(max_size=10)) + text[start + length :]
     with contextlib.suppress(DocumentError):
-        report_from_json(damaged, "r.json")
+        from_json(Report, SCHEMA, damaged, "r.json")

@@ -17,7 +17,7 @@ SCHEMA_FILE = Path(__file__).with_name("schema") / "report-1.json"
 
 
 def report_schema() -> dict[str, Any]:
-    """The schema of the documents that `report_to_json` writes.
+    """The schema of the documents of a `Report`.
 
     Every field is required, since every field is written; further ones are allowed, since a minor
     version may add some.
