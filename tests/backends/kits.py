@@ -12,6 +12,7 @@ from tests.bindings.packages import installed, source_of
 from tests.bindings.versions import VERSIONS, run_with_bindings
 from tests.tactics.kernels import compiled
 from tests.tactics.pair.kernels import compiled as compiled_pair
+from tests.tactics.pair.legal import legal_pair_tactics
 from trtplug.emulator.parse import parse_module
 from trtplug.ops import cbr, cbr_pair
 from trtplug.tactics.check import Checked, Tensors, input_arrays, random_tensors, run_kernel
@@ -21,7 +22,6 @@ from trtplug.tactics.layout import from_bits, to_bits
 from trtplug.tactics.packing_key import packing_of
 from trtplug.tactics.pair.check import PairTensors, pair_arrays, random_pair_tensors
 from trtplug.tactics.pair.problem import PairProblem
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 

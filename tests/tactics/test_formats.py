@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 
 from tests.tactics.kernels import SHARED_BYTES
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pairs
 from tests.tactics.problems import problems
 from trtplug.ops.plugin_layer import LAYER_INPUTS, layer_type
@@ -14,7 +15,6 @@ from trtplug.tactics.formats import formats_of
 from trtplug.tactics.generate import x_dtype
 from trtplug.tactics.layout import BITS, to_device
 from trtplug.tactics.pair.check import pair_arrays, random_pair_tensors
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 

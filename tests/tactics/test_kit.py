@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pair, pairs
 from tests.tactics.problems import problem, problems
 from trtplug.errors import DocumentError
@@ -24,7 +25,6 @@ from trtplug.tactics.kit import (
     read_ptx,
     write_kit,
 )
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 

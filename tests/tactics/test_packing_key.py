@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 
 from tests.tactics.kernels import SHARED_BYTES
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pair, pairs
 from tests.tactics.problems import problem, problems
 from trtplug.tactics.packing import pack_bias, pack_weights
 from trtplug.tactics.packing_key import packing_of
 from trtplug.tactics.pair.catalog import PAIR_TACTICS
 from trtplug.tactics.pair.packing import pack_pair, pack_pair_biases
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.backends.plugin_expressions import Builder, Expression
 from tests.tactics.kernels import SHARED_BYTES
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pair, pairs
 from tests.tactics.problems import problem, problems
 from trtplug.tactics.catalog import TACTICS
 from trtplug.tactics.pair.catalog import PAIR_TACTICS
 from trtplug.tactics.pair.launch import launch_pair
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.tactics.space import legal_tactics
 from trtplug.tactics.symbolic import check_range, kernel_name, launch_of, launch_on, output_on
 from trtplug.target import Sm

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.tactics.kernels import assert_clean
 from tests.tactics.pair.kernels import checked, compiled
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pair, pairs
 from tests.tactics.test_check import FAMILIES, PARAMETERS
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS
 from trtplug.tactics.pair.catalog import PAIR_TACTICS, find_pair_tactic
 from trtplug.tactics.pair.check import random_pair_tensors, run_pair
-from trtplug.tactics.pair.space import legal_pair_tactics
 from trtplug.target import Sm
 
 SILU = {"activation": "silu"}

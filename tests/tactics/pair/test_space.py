@@ -5,12 +5,13 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 
+from tests.tactics.pair.legal import legal_pair_tactics
 from tests.tactics.pair.problems import pair, pairs
 from trtplug.kernels.usage import LIMITS
 from trtplug.tactics.catalog import TACTICS
 from trtplug.tactics.pair.catalog import PAIR_TACTICS
 from trtplug.tactics.pair.launch import launch_pair
-from trtplug.tactics.pair.space import legal_pair_tactics, list_pair_tactics
+from trtplug.tactics.pair.space import list_pair_tactics
 from trtplug.tactics.space import DEFAULT_SHARED_BYTES, Exclusion
 from trtplug.target import Sm
 

@@ -45,14 +45,6 @@ def list_pair_tactics(
     )
 
 
-def legal_pair_tactics(
-    problem: PairProblem, sm: Sm, shared_bytes: int = DEFAULT_SHARED_BYTES
-) -> tuple[PairTactic, ...]:
-    """Those that may run."""
-    found = list_pair_tactics(problem, sm, shared_bytes)
-    return tuple(c.tactic for c in found if c.exclusion is None)
-
-
 def _reasons(
     tactic: PairTactic, problem: PairProblem, sm: Sm, shared_bytes: int
 ) -> Iterator[Exclusion]:
