@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from tests.tactics.unpacking import unpack_pair, unpack_pair_biases, unpack_weights
 from trtplug.model.digest import digest_model
 from trtplug.model.source import read_source
 from trtplug.offer.choices import make_ask
@@ -21,8 +22,8 @@ from trtplug.profile import load_profiles
 from trtplug.resources import resource_folder
 from trtplug.store import Store
 from trtplug.tactics.kit import read_kit
-from trtplug.tactics.packing import pack_bias, pack_weights, unpack_weights
-from trtplug.tactics.pair.packing import pack_pair, unpack_pair, unpack_pair_biases
+from trtplug.tactics.packing import pack_bias, pack_weights
+from trtplug.tactics.pair.packing import pack_pair
 from trtplug.tactics.pair.problem import PairProblem
 from trtplug.target import Sm
 from trtplug.tensor import parse_shape_range

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.tactics.problems import problem, problems
+from tests.tactics.unpacking import unpack_weights
 from trtplug.tactics.catalog import TACTICS, find_tactic
-from trtplug.tactics.packing import pack_bias, pack_weights, unpack_weights
+from trtplug.tactics.packing import pack_bias, pack_weights
 from trtplug.tactics.space import legal_tactics
 from trtplug.target import Sm
 

@@ -1,4 +1,4 @@
-"""Weights and bias as a tactic's kernel reads them, and the way back.
+"""Weights and bias as a tactic's kernel reads them.
 
 Weights are packed once, when an engine is made. An implicit GEMM reads them as the very tiles that
 it wants in shared memory, swizzle and all, so that a kernel copies them in a straight line.
@@ -39,25 +39,6 @@ def pack_weights(tactic: Tactic, problem: Problem, weights: Array) -> Array:
             return _pack_bundles(tactic, problem, weights)
 
 
-def unpack_weights(tactic: Tactic, problem: Problem, packed: Array) -> Array:
-    """The inverse of `pack_weights`."""
-    shape = problem.weight_shape
-    match tactic:
-        case Gemm():
-            groups = problem.attributes.group
-            depth = problem.taps * padded(problem.group_channels)
-            flat = _unpack_tiles(tactic.tile, packed, groups, problem.group_outputs, depth)
-            by_tap = flat.reshape(groups, problem.group_outputs, *shape[2:], -1)
-            return by_tap[..., : shape[1]].transpose(0, 1, 4, 2, 3).reshape(shape)
-        case Stem():
-            depth = problem.channels * problem.taps
-            return _unpack_tiles(tactic.tile, packed, 1, problem.outputs, depth).reshape(shape)
-        case Depthwise():
-            return packed[:, : problem.channels].T.reshape(shape)
-        case Direct():
-            return _unpack_bundles(tactic, problem, packed)
-
-
 def pack_bias(tactic: Tactic, problem: Problem, bias: Array) -> Array:
     """The bias [outputs] in FP32, filled up with zeros to what a kernel reads of it."""
     wide = bias.astype(np.float32)
@@ -93,16 +74,6 @@ def _pack_tiles(tile: Tile, rows: Array) -> Array:
     return swizzled.reshape(groups, across, deep, tile.columns, tile.depth)
 
 
-def _unpack_tiles(tile: Tile, packed: Array, groups: int, outputs: int, depth: int) -> Array:
-    """The inverse of `_pack_tiles`."""
-    across, deep = divide_up(outputs, tile.columns), divide_up(depth, tile.depth)
-    swizzled = packed.reshape(groups, across, deep, tile.columns, tile.depth // 8, 8)
-    places = _swizzle(tile)[None, None, None, :, :, None]
-    tiles = np.take_along_axis(swizzled, np.broadcast_to(places, swizzled.shape), axis=4)
-    rows = tiles.transpose(0, 1, 3, 2, 4, 5).reshape(groups, across * tile.columns, -1)
-    return rows[:, :outputs, :depth]
-
-
 def _swizzle(tile: Tile) -> Array:
     """Where chunk c of row r lies in its row; the same as `swizzled` in plugins/common/copy.cuh."""
     chunks = tile.depth // 8
@@ -120,17 +91,6 @@ def _pack_bundles(tactic: Direct, problem: Problem, weights: Array) -> Array:
     return np.ascontiguousarray(
         filled.reshape(-1, bundle, problem.group_channels, problem.taps).transpose(order)
     )
-
-
-def _unpack_bundles(tactic: Direct, problem: Problem, packed: Array) -> Array:
-    """The inverse of `_pack_bundles`."""
-    bundle = bundle_of(tactic, problem)
-    inner = (problem.group_channels, problem.taps)
-    if tactic.layout == "LINEAR":
-        filled = packed.reshape(-1, *inner, bundle).transpose(0, 3, 1, 2)
-    else:
-        filled = packed.reshape(-1, *inner[::-1], bundle).transpose(0, 3, 2, 1)
-    return filled.reshape(-1, *inner)[: problem.outputs].reshape(problem.weight_shape)
 
 
 def _fill(array: Array, shape: tuple[int, ...]) -> Array:

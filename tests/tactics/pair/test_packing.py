@@ -4,12 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 
 from tests.tactics.pair.problems import pair, pairs
+from tests.tactics.unpacking import unpack_pair, unpack_pair_biases
 from trtplug.tactics.pair.catalog import PAIR_TACTICS
 from trtplug.tactics.pair.packing import (
     pack_pair,
     pack_pair_biases,
-    unpack_pair,
-    unpack_pair_biases,
 )
 
 

@@ -1,4 +1,4 @@
-"""Weights and biases of a pair as its kernel reads them, and the way back."""
+"""Weights and biases of a pair as its kernel reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtplug.tactics.packing import pack_bias, pack_weights, unpack_weights
+from trtplug.tactics.packing import pack_bias, pack_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,14 +31,6 @@ def pack_pair(
     return first, pack_weights(tactic.second, problem.pointwise, weights[1])
 
 
-def unpack_pair(
-    tactic: PairTactic, problem: PairProblem, packed: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    """The inverse of `pack_pair`."""
-    first = unpack_weights(tactic.first, problem.depthwise, packed[0])
-    return first, unpack_weights(tactic.second, problem.pointwise, packed[1])
-
-
 def pack_pair_biases(
     tactic: PairTactic, problem: PairProblem, biases: tuple[Array, Array]
 ) -> tuple[Array, Array]:
@@ -51,9 +43,3 @@ def pack_pair_biases(
     halves = first.reshape(-1, 2, _HALF).swapaxes(0, 1)
     second = pack_bias(tactic.second, problem.pointwise, biases[1])
     return np.ascontiguousarray(halves).reshape(-1), second
-
-
-def unpack_pair_biases(problem: PairProblem, packed: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The inverse of `pack_pair_biases`, in FP32."""
-    first = packed[0].reshape(2, -1, _HALF).swapaxes(0, 1).reshape(-1)
-    return first[: problem.channels], packed[1][: problem.outputs]
