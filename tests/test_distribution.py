@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
-from trtplug.distribution import installed_version
+from trtplug.settings import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path

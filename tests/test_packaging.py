@@ -85,7 +85,7 @@ def test_it_is_the_installed_copy_that_runs(run, installed):
 
 
 def test_the_installed_copy_finds_what_it_ships(run, installed):
-    program = "from trtplug.resources import resource_folder as f; print(f('{}'))"
+    program = "from trtplug.settings import resource_folder as f; print(f('{}'))"
     folders = [
         Path(run("-c", program.format(name)).stdout.strip()) for name in ("profiles", "plugins")
     ]

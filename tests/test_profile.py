@@ -24,8 +24,7 @@ from trtplug.profile import (
     profiles_digest,
     profiles_of,
 )
-from trtplug.resources import resource_folder
-from trtplug.settings import Settings
+from trtplug.settings import Settings, resource_folder
 from trtplug.target import Sm
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ import pytest
 
 from tests.bindings.versions import VERSIONS
 from trtplug import errors
-from trtplug.backends.trt_capabilities import CAPABILITIES, find_capability
-from trtplug.backends.trt_options import FREE_FLAGS, NAMED, SIMPLE
-from trtplug.rewrite.pair import PairMissReason
-from trtplug.rewrite.site import NearMissReason
+from trtplug.backends.trt.capabilities import CAPABILITIES, find_capability
+from trtplug.backends.trt.options import FREE_FLAGS, NAMED, SIMPLE
+from trtplug.rewrite.site import NearMissReason, PairMissReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trtplug.errors import OutputError
-from trtplug.scratch import as_output_error, scratch_folder, sweep
+from trtplug.store import as_output_error, scratch_folder, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,24 @@ from pathlib import Path
 from tests.cli_runner import Ran
 
 _LOADED = (
-    "onnx", "pydantic.dataclasses", "rich.console", "trtplug.backends.trt", "trtplug.backends.gpu",
-    "trtplug.backends.gpu_lock", "trtplug.cli.build", "trtplug.cli.main", "trtplug.engine.bundle",
-    "trtplug.engine.contents", "trtplug.engine.entry", "trtplug.engine.lock",
-    "trtplug.model.source", "trtplug.offer.offer", "trtplug.pipeline", "trtplug.produce.target",
-    "trtplug.report.to_html",
-    "trtplug.report.to_text", "trtplug.rewrite.find",
+    "onnx",
+    "pydantic.dataclasses",
+    "rich.console",
+    "trtplug.backends.trt.backend",
+    "trtplug.backends.gpu",
+    "trtplug.backends.gpu_lock",
+    "trtplug.cli.build",
+    "trtplug.cli.main",
+    "trtplug.bundle.bundle",
+    "trtplug.bundle.manifest",
+    "trtplug.lock.lock",
+    "trtplug.model.source",
+    "trtplug.plugin.offer",
+    "trtplug.build.run",
+    "trtplug.build.finish",
+    "trtplug.report.html",
+    "trtplug.report.text",
+    "trtplug.rewrite.find",
 )  # fmt: skip
 _DRIVERS = ("libcuda.so.1", "libnvidia-ml.so.1")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trtplug.errors import ProfileInvalidError
-from trtplug.resources import resource_folder
+from trtplug.settings import resource_folder
 from trtplug.target import Sm, parse_sm
 
 if sys.version_info >= (3, 11):

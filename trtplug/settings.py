@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,3 +38,43 @@ def _default_store() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("trtplug", appauthor=False)) / "store"
+
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def resource_folder(name: str) -> Path:
+    """The folder `profiles` or `plugins`.
+
+    In a wheel they ship inside the package, under `trtplug/_resources/`; in a checkout they stand
+    at the top level, beside the package.
+    """
+    shipped = _PACKAGE / "_resources" / name
+    return shipped if shipped.is_dir() else _PACKAGE.parent / name
+
+
+_FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info")
+"""Source: packaging.python.org, "Recording installed projects"."""
+
+
+def installed_version(*names: str) -> str | None:
+    """Version of the first of some distributions that is on `sys.path`, by pip's name of it.
+
+    None where none of them is there. One that lies earlier on the path comes first.
+    """
+    wanted = [_normal(name) for name in names]
+    for folder in sys.path:
+        there: dict[str, str] = {}
+        with contextlib.suppress(OSError):  # an archive, or nothing at all
+            for entry in os.listdir(folder or "."):  # noqa: PTH208 - pathlib would wrap each name
+                found = _FOLDER.fullmatch(entry)
+                if found:
+                    there.setdefault(_normal(found["name"]), found["version"])
+        for name in wanted:
+            if name in there:
+                return there[name]
+    return None
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.rtx import RtxBackend
+from trtplug.backends.rtx.backend import RtxBackend
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Capabilities

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.double import DoubleBackend
-from tests.engine.cache_stand_in import StandIn
+from tests.timing.cache_stand_in import StandIn
 from trtplug.backends import find
 from trtplug.backends.cache_api import timing_cache_api
-from trtplug.backends.null import NullBackend
+from trtplug.backends.find import NullBackend
 from trtplug.errors import BackendMissingError
 
 

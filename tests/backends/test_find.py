@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trtplug.backends import find, gpu, rtx
+from trtplug.backends import find, gpu
 from trtplug.backends.find import choose_backend, local_sm
 from trtplug.backends.gpu import Gpu, GpuSearch
+from trtplug.backends.rtx import backend as rtx
 from trtplug.errors import MACHINE_LACKS, BackendMissingError, GpuMissingError, UsageError
 from trtplug.target import Sm
 

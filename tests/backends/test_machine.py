@@ -5,9 +5,8 @@ from tests.backends.test_cache_api import Caching
 from tests.doubles.libcuda import write_nvml
 from tests.doubles.shared_library import RETURN_ZERO, write_library
 from trtplug.backends import find
-from trtplug.backends import machine as machine_module
-from trtplug.backends.gpu import Gpu, GpuSearch
-from trtplug.backends.machine import driver_version, read_machine
+from trtplug.backends import gpu as machine_module
+from trtplug.backends.gpu import Gpu, GpuSearch, driver_version, read_machine
 from trtplug.target import Sm
 
 SEARCH = GpuSearch(gpus=(Gpu(name="NVIDIA H200", sm=Sm(90)),), driver="13.0", problem="")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from tests.backends.tactic_logs import table
+from tests.backends.trt.tactic_logs import table
 from trtplug.backends.tactic_table import with_winner
 
 

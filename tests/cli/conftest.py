@@ -9,7 +9,7 @@ import pytest
 from tests.backends.double import DoubleBackend
 from tests.models import conv_relu, save
 from trtplug.backends import find
-from trtplug.backends.null import NullBackend
+from trtplug.backends.find import NullBackend
 
 if TYPE_CHECKING:
     from pathlib import Path

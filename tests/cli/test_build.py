@@ -13,10 +13,9 @@ import trtplug
 from tests.cli_runner import Ran, run_apart, run_here
 from tests.model.test_external import BYTES, with_external
 from tests.models import conv_relu, save
-from trtplug.backends import gpu, worker
-from trtplug.engine.contents import verify_bundle
-from trtplug.engine.manifest import read_manifest
-from trtplug.resources import resource_folder
+from trtplug.backends import gpu, run_child
+from trtplug.bundle.manifest import read_manifest, verify_bundle
+from trtplug.settings import resource_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +103,7 @@ def test_hit_starts_no_builder(here: Path, built: Path, monkeypatch: pytest.Monk
     def refuse(*_: object):
         raise AssertionError("a builder was started")
 
-    monkeypatch.setattr(worker.Children, "_start", refuse)
+    monkeypatch.setattr(run_child.Children, "_start", refuse)
     assert stored(build(built, "--target", "sm_89"), here / "out") == [True]
     # Another GPU of this SM asked for by name is another report: it bounds the times.
     assert build(built, "--target", "sm_89", "--target", "sm_89").status == 0

@@ -12,11 +12,15 @@ import pytest
 from tests.cli_runner import run_here
 from trtplug.backends.options import TrtOptions, option_flag
 from trtplug.cli.build import build
-from trtplug.cli.build_options import read_plugin_wish, read_trt_options, signed_name
+from trtplug.cli.build_options import (
+    BUILD_SECTIONS,
+    read_plugin_wish,
+    read_trt_options,
+    signed_name,
+)
 from trtplug.cli.config import _BOUNDS, _KEYS
-from trtplug.cli.sections import BUILD_SECTIONS
 from trtplug.errors import FileUnreadableError, UsageError
-from trtplug.plugin_wish import PluginWish
+from trtplug.plugin.options import PluginWish
 
 
 def test_nothing_given_is_the_default():

@@ -7,14 +7,13 @@ import random
 
 import pytest
 
-from tests.backends.tactic_logs import KEY, OTHER_KEY, prefixed, print_table, table
+from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, prefixed, print_table, table
 from tests.cli_runner import run_here
-from tests.engine.cache_stand_in import StandIn, identity
 from tests.models import conv_relu, save
+from tests.timing.cache_stand_in import StandIn, identity
 from trtplug.backends.cache_api import CacheValue
-from trtplug.engine.cache_files import CacheEntry
-from trtplug.engine.cache_sidecar import make_sidecar
-from trtplug.engine.cache_transfer import write_cache
+from trtplug.timing.files import CacheEntry, make_sidecar
+from trtplug.timing.transfer import write_cache
 
 LAYERS = """\
 Layers:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.backends.test_cache_api import Caching
 from tests.cli_runner import run_here
-from tests.engine.cache_stand_in import StandIn, identity, key
-from tests.engine.test_cache_identity import machine
-from tests.engine.test_timing_cache import blob_of, build
+from tests.timing.cache_stand_in import StandIn, identity, key
+from tests.timing.test_identity import machine
+from tests.timing.test_store import blob_of, build
 from trtplug.backends import find
-from trtplug.backends import machine as machine_module
-from trtplug.engine.timing_cache import TimingCacheStore
+from trtplug.backends import gpu as machine_module
+from trtplug.timing.store import TimingCacheStore
 
 HOSTILE = "<script>`x`|\x1b[31m\n[a](b)"
 

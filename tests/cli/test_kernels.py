@@ -6,7 +6,7 @@ import pytest
 
 from trtplug import errors
 from trtplug.cli.main import main, main_inner
-from trtplug.tactics.either import ALL_TACTICS
+from trtplug.kernels.either import ALL_TACTICS
 
 SMALL = ("--shape", "x=1x3x32x32", "--precision", "fp16", "--target", "sm_89")
 
@@ -85,7 +85,7 @@ def test_the_text_of_a_pair_names_both_convolutions(capsys, det):
 
 
 def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
-    from trtplug.candidates import compile as candidates
+    from trtplug.kernels import listing as candidates
     from trtplug.kernels.source import assemble
 
     real = candidates.generate_either

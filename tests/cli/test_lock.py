@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.cli_runner import run_here
-from tests.engine.locks import RTX, TRT, layer
-from tests.engine.test_cache_identity import machine
-from trtplug.backends import machine as machine_module
+from tests.lock.locks import RTX, TRT, layer
+from tests.timing.test_identity import machine
+from trtplug.backends import gpu as machine_module
 from trtplug.document import to_json
 
 HOSTILE = "<script>`x`|\x1b[31m\n[a](b)"

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build.samples import plan_of
+from tests.bundle.samples import fill
 from tests.cli_runner import run_here
-from tests.engine.samples import fill
-from tests.plan.samples import plan_of
+from trtplug.build.outcomes import Result
+from trtplug.bundle.manifest import Agreement
 from trtplug.cli.progress import (
     BarListener,
     LineListener,
@@ -20,10 +22,8 @@ from trtplug.cli.progress import (
     agreement_words,
     make_listener,
 )
-from trtplug.engine.manifest import Agreement
 from trtplug.errors import BuildTimeoutError
-from trtplug.plan.plan import PlannedTarget
-from trtplug.result import Result
+from trtplug.plan import PlannedTarget
 
 if TYPE_CHECKING:
     from pathlib import Path

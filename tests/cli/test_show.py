@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.build.samples import plan_of
 from tests.cli_runner import run_here
-from tests.plan.samples import plan_of
 from trtplug.cli.show import plan_text
-from trtplug.plan.plan import PlannedTarget
+from trtplug.plan import PlannedTarget
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.samples import publish
-from trtplug.cli.tactic_options import read_policy
-from trtplug.engine.pins import Pin
-from trtplug.engine.tactic_policy import TacticPolicy
+from tests.bundle.samples import publish
+from trtplug.cli.build_options import read_policy
 from trtplug.errors import DocumentError, UsageError
+from trtplug.lock.pins import Pin
+from trtplug.lock.policy import TacticPolicy
 
 
 def test_nothing_given_is_the_default():

@@ -8,7 +8,7 @@ import pytest
 from tests.cli_runner import run_here
 from tests.report.samples import chain_report, small_report
 from trtplug.document import to_json
-from trtplug.report.report import ReportCandidateTable
+from trtplug.report.data import ReportCandidateTable
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli_runner import run_here
-from trtplug.resources import resource_folder
+from trtplug.settings import resource_folder
 
 NAMES = sorted(p.stem for p in resource_folder("profiles").glob("*.toml"))
 

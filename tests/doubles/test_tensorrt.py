@@ -97,7 +97,7 @@ def test_the_comparison_sees_what_is_wrong():
 def test_it_has_every_name_that_the_capability_table_gives_the_release(
     tmp_path: Path, release: str
 ):
-    from trtplug.backends.trt_capabilities import CAPABILITIES
+    from trtplug.backends.trt.capabilities import CAPABILITIES
 
     double = described(tmp_path, release)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.tactics.problems import problem
+from tests.kernels.problems import problem
 from trtplug.emulator.checks import Checks
+from trtplug.kernels.catalog import find_tactic
 from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.tactics.catalog import find_tactic
-from trtplug.tactics.check import Checked, random_tensors, run_tactic
-from trtplug.tactics.generate import generate
+from trtplug.kernels.generate import generate
+from trtplug.kernels.run_check import Checked, random_tensors, run_tactic
 from trtplug.target import Sm
 
 DENSE = problem((1, 24, 9, 9), 36, activation="relu", residual="before_activation")

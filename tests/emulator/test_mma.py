@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.single import kernel_text
-from trtplug.emulator.mma import Product, grouped, rectangles, shape_of
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.ptx import Instruction
+from trtplug.emulator.tensor_core import Product, grouped, rectangles, shape_of
 from trtplug.errors import PtxError
 
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

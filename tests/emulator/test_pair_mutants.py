@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from tests.emulator.test_kernel_mutants import Mutant
-from tests.tactics.pair.problems import pair
+from tests.kernels.pair_problems import pair
 from trtplug.emulator.checks import Checks
 from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.tactics.pair.catalog import find_pair_tactic
-from trtplug.tactics.pair.check import random_pair_tensors, run_pair
-from trtplug.tactics.pair.generate import generate_pair
+from trtplug.kernels.pair_catalog import find_pair_tactic
+from trtplug.kernels.pair_check import random_pair_tensors, run_pair
+from trtplug.kernels.pair_generate import generate_pair
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
-    from trtplug.tactics.check import Checked
+    from trtplug.kernels.run_check import Checked
 
 GIVEN = pair((1, 75, 9, 9), 36, residual="after_activation")
 

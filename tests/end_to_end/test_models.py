@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.builds import MODELS, bundle_of, flags, model_file, shared_folder
 from tests.real_models import PPOCR
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 from trtplug.model.graph import node_labels
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ import pytest
 
 from tests.doubles.site import Site, make_site
 from tests.models import conv_chain, conv_relu, save
-from trtplug.engine.contents import verify_bundle
-from trtplug.engine.lock import Lock, read_lock
-from trtplug.engine.manifest import read_manifest
-from trtplug.plan.evidence import SCHEMA
-from trtplug.tactics.catalog import TACTICS
+from trtplug.bundle.manifest import read_manifest, verify_bundle
+from trtplug.kernels.catalog import TACTICS
+from trtplug.lock.lock import Lock, read_lock
+from trtplug.plugin.evidence import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path

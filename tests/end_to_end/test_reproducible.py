@@ -9,12 +9,12 @@ import pytest
 
 from tests.cli_runner import run_here
 from tests.end_to_end.builds import flags, model_file
-from trtplug.engine.manifest import read_manifest
+from trtplug.bundle.manifest import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trtplug.engine.manifest import ManifestTarget
+    from trtplug.bundle.manifest import ManifestTarget
 
 pytestmark = pytest.mark.rtx
 

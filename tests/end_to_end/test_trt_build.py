@@ -17,8 +17,7 @@ from tests.cli_runner import Ran, children_of
 from tests.doubles.shared_library import write_library
 from tests.doubles.site import Site, make_site
 from tests.models import conv_chain, conv_relu, save
-from trtplug.engine.contents import verify_bundle
-from trtplug.engine.manifest import ManifestTarget, read_manifest
+from trtplug.bundle.manifest import ManifestTarget, read_manifest, verify_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,7 +291,7 @@ def test_without_a_cuda_package_it_says_how_to_get_one(tmp_path: Path):
     save(conv_relu(), site.work / "m.onnx")
     # Whatever the environment of the tests holds.
     (site.folder / "sitecustomize.py").write_text(
-        "import trtplug.distribution as d\n"
+        "import trtplug.settings as d\n"
         "ask, gone = d.installed_version, ('pycuda', 'cuda-core')\n"
         "d.installed_version = lambda *names: None if names[0] in gone else ask(*names)\n"
     )

@@ -12,7 +12,7 @@ from tests.doubles.libcuda import write_nvml
 from tests.doubles.site import Site, make_site
 from tests.end_to_end.test_trt_build import build, refused, report_of, target_of
 from tests.models import conv_chain, save
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 
 if TYPE_CHECKING:
     from pathlib import Path

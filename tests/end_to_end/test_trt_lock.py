@@ -13,7 +13,7 @@ from tests.doubles.libcuda import write_libcuda, write_nvml
 from tests.doubles.site import Site, make_site
 from tests.end_to_end.test_trt_build import RELEASES, build, refused, report_of, target_of
 from tests.models import conv_chain, conv_relu, save
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

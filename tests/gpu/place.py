@@ -77,8 +77,7 @@ def look() -> Place:
 
 def _here() -> Place:
     from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
-    from trtplug.backends.gpu import find_gpus
-    from trtplug.backends.machine import driver_version
+    from trtplug.backends.gpu import driver_version, find_gpus
 
     search = find_gpus()
     missing = [f"a GPU: {search.problem}"] if search.problem else []

@@ -2,7 +2,7 @@
 
 Opened once in a step's process: from then on stdout and stderr of the process are its `build.log`.
 Variables are named after classes of the bindings, so that a test can hold what is used here against
-the real ones (`tests.backends.trt_uses`).
+the real ones (`tests.backends.trt.uses`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from tests.gpu.place import REPO
 from trtplug.backends.build_log import BuildLog
 from trtplug.backends.cuda_layer.find import open_layer
-from trtplug.backends.tactic_log import parse_tactic_text
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.backends.trt_config import creation_flags
+from trtplug.backends.trt.config import creation_flags
+from trtplug.backends.trt.tactic_log import parse_tactic_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

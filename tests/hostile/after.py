@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.cli_runner import children_of
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 from trtplug.store import Store
 
 if TYPE_CHECKING:

@@ -6,19 +6,19 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.backends.test_log import TEXT
+from tests.backends.test_layer_listing import TEXT
 from trtplug.backends.backend import BuildRequest, Event, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from trtplug.backends.worker import Limits
+    from trtplug.backends.run_child import Limits
 
 ENGINE = b"ptrt" + bytes(100)
 
 
 class QuickChildren:
-    """As `trtplug.backends.worker.Children`."""
+    """As `trtplug.backends.run_child.Children`."""
 
     def __init__(
         self, command: tuple[str, ...], jobs: int, limits: Limits, passed_on: tuple[str, ...] = ()

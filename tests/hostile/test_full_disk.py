@@ -13,7 +13,7 @@ import pytest
 from tests.cli_runner import Ran, run_apart
 from tests.hostile.after import check_nothing_is_half, scratch_in
 from tests.models import conv_relu, save
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

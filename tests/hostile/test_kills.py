@@ -15,7 +15,7 @@ from onnx import helper
 from tests.cli_runner import children_of, run_apart, start
 from tests.hostile.after import check_no_orphan, check_nothing_is_half, make_old, scratch_in
 from tests.models import conv_chain, model_of, save
-from trtplug.engine.contents import verify_bundle
+from trtplug.bundle.manifest import verify_bundle
 
 if TYPE_CHECKING:
     import subprocess

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import trtplug.builds.run
+import trtplug.build.children
 from tests.cli_runner import run_here
 from tests.hostile.mutants import DYNAMIC, SHAPES, mutant, seeds
 from tests.hostile.quick import QuickChildren
+from trtplug.build.command import BuildCommand
+from trtplug.build.run import run_build
 from trtplug.errors import BAD_INPUT, BUILD_FAILED, DONE, FAULT, TrtplugError
-from trtplug.pipeline import run_build
-from trtplug.planning import BuildCommand
 from trtplug.settings import read_settings
 from trtplug.tensor import parse_shape_range
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Event
-    from trtplug.plan.plan import Plan
-    from trtplug.result import Result
+    from trtplug.build.outcomes import Result
+    from trtplug.plan import Plan
 
 SOURCES = tuple(s.SerializeToString(deterministic=True) for s in seeds())
 BATCHES = 10
@@ -68,7 +68,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch, batch: int):
-    monkeypatch.setattr(trtplug.builds.run, "Children", QuickChildren)
+    monkeypatch.setattr(trtplug.build.children, "Children", QuickChildren)
     monkeypatch.chdir(tmp_path)
     seen: Counter[int] = Counter()
     for number in range(batch * A_BATCH, (batch + 1) * A_BATCH):

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.tactics.pair.problems import pair
-from tests.tactics.problems import problem
+from tests.kernels.pair_problems import pair
+from tests.kernels.problems import problem
 from trtplug.emulator.checks import Checks
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
 from trtplug.kernels.compile import compile_kernel, compile_many
+from trtplug.kernels.either import ALL_TACTICS, generate_either, list_either, threads_of_either
+from trtplug.kernels.either_check import random_either
+from trtplug.kernels.generate import KERNEL
 from trtplug.kernels.loop import count_loops
+from trtplug.kernels.pair_catalog import PairTactic
+from trtplug.kernels.pair_check import pair_arrays
+from trtplug.kernels.pair_generate import PAIR_KERNEL
+from trtplug.kernels.run_check import empty_output, input_arrays
 from trtplug.kernels.sass import LOCAL, MainLoop
+from trtplug.kernels.symbolic import launch_on
+from trtplug.kernels.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
-from trtplug.tactics.check import empty_output, input_arrays
-from trtplug.tactics.either import ALL_TACTICS, generate_either, list_either, threads_of_either
-from trtplug.tactics.either_check import random_either
-from trtplug.tactics.generate import KERNEL
-from trtplug.tactics.pair.catalog import PairTactic
-from trtplug.tactics.pair.check import pair_arrays
-from trtplug.tactics.pair.generate import PAIR_KERNEL
-from trtplug.tactics.symbolic import launch_on
-from trtplug.tactics.tactic import Depthwise, Direct, Gemm, Stem
 from trtplug.target import Sm
 
 CUTLASS_SHARE = {

@@ -5,15 +5,15 @@ import dataclasses
 import pytest
 
 from tests.kernels.assemble import assemble_ptx
-from tests.tactics.problems import problem
+from tests.kernels.problems import problem
 from trtplug.kernels import nvrtc
+from trtplug.kernels.catalog import find_tactic
 from trtplug.kernels.compile import Kernel, Refused, compile_kernel, compile_many
+from trtplug.kernels.generate import generate
 from trtplug.kernels.source import MIN_BLOCKS, assemble
 from trtplug.kernels.tools import disassemble
 from trtplug.kernels.usage import LIMITS
 from trtplug.store import Store
-from trtplug.tactics.catalog import find_tactic
-from trtplug.tactics.generate import generate
 from trtplug.target import Sm
 
 SM80 = Sm(80)

@@ -3,7 +3,7 @@
 import pytest
 
 from trtplug.kernels.compile import compile_kernel
-from trtplug.kernels.cubin import code_of
+from trtplug.kernels.loop import code_of
 from trtplug.kernels.source import assemble
 from trtplug.target import Sm
 

@@ -6,13 +6,13 @@ import pytest
 
 from tests.kernels.gates import count, gate, measure, measure_all, sample_of, traffic_faults
 from trtplug.emulator.counters import AccessCount, Counters
+from trtplug.kernels.catalog import TACTICS, find_tactic
+from trtplug.kernels.either import ALL_TACTICS
+from trtplug.kernels.pair_catalog import PAIR_TACTICS
+from trtplug.kernels.pair_work import made_between, pair_work_of
 from trtplug.kernels.sass import MainLoop
 from trtplug.kernels.usage import LIMITS
-from trtplug.tactics.catalog import TACTICS, find_tactic
-from trtplug.tactics.either import ALL_TACTICS
-from trtplug.tactics.pair.catalog import PAIR_TACTICS
-from trtplug.tactics.pair.work import made_between, pair_work_of
-from trtplug.tactics.work import SECTOR_BYTES, work_of
+from trtplug.kernels.work import SECTOR_BYTES, work_of
 
 ABSENT_ON_75 = {"igemm_128x128x32_s3", "igemm_128x64x32_s4", "igemm_64x64x64_s3"}
 """Through registers there are two stages: these are no other kernels there."""

@@ -8,8 +8,8 @@ from tests.networks import mobilenet_v2, resnet18
 from trtplug.measure.activations import read_activations
 from trtplug.model.load import load_model
 from trtplug.ops.cbr import reference
-from trtplug.rewrite.attributes import cbr_attributes
 from trtplug.rewrite.find import find_pairs, find_sites
+from trtplug.rewrite.site import cbr_attributes
 
 
 @pytest.mark.parametrize("build", [resnet18, mobilenet_v2])

@@ -9,7 +9,7 @@ import pytest
 from tests.model.test_external import with_external
 from tests.models import add, conv_relu, save
 from trtplug.errors import ExternalDataError, ModelInvalidError
-from trtplug.model.digest import digest_model
+from trtplug.model.files import digest_model
 from trtplug.model.load import load_model
 
 if TYPE_CHECKING:

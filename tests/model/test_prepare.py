@@ -13,8 +13,8 @@ from onnx import helper
 
 from tests.models import add, conv_relu, model_of, save
 from trtplug.model.load import load_model
-from trtplug.model.prepare import Prepared, prepare
 from trtplug.model.ranges import resolve_ranges
+from trtplug.model.source import Prepared, prepare
 from trtplug.tensor import parse_shape_range
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.report.samples import small_report
-from trtplug.report.to_markdown import report_to_markdown
-from trtplug.report.to_text import report_to_text
+from trtplug.report.markdown import report_to_markdown
+from trtplug.report.text import report_to_text
 
 FOLDER = Path(__file__).with_name("golden")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.samples import LINEAR, layer, make_report, make_site, tensor
-from trtplug.report.report import Report, ReportNearMiss
+from trtplug.report.data import Report, ReportNearMiss
 
 
 class _Detector:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtplug.report.report import (
+from trtplug.report.data import (
     SCHEMA,
     Report,
     ReportCandidate,

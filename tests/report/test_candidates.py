@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.backends.tactic_logs import KEY, OTHER_KEY, table
+from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, table
 from tests.report.test_layers import layer
-from trtplug.engine.cache_accounting import account
-from trtplug.engine.timing_cache import CacheOutcome
 from trtplug.report.candidates import (
     NO_TABLES,
     join_tables,
@@ -17,6 +15,8 @@ from trtplug.report.candidates import (
     report_timing_cache,
     unjoined_candidates,
 )
+from trtplug.timing.accounting import account
+from trtplug.timing.store import CacheOutcome
 
 CONV = table("conv1", [0.010, 0.011], onnx_layers=("conv1",))
 KERNEL = CONV.chosen.kernel

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.models import conv_chain, save
-from tests.offer.samples import offer_of, source_of
+from tests.plugin.samples import offer_of, source_of
 from tests.report.samples import small_report
-from trtplug.backends.log import parse_inspector_json
+from trtplug.backends.layer_listing import parse_inspector_json
 from trtplug.errors import PluginDroppedError
 from trtplug.report.candidates import join_tables
-from trtplug.report.choices import (
+from trtplug.report.data import ReportCandidate
+from trtplug.report.layers import LayerContext, report_layers
+from trtplug.report.model_facts import gather_facts
+from trtplug.report.sites import (
     dropped_sites,
     plugin_warnings,
     refuse_dropped,
+    report_sites,
     stands_for,
 )
-from trtplug.report.layers import LayerContext, report_layers
-from trtplug.report.model_facts import gather_facts
-from trtplug.report.report import ReportCandidate
-from trtplug.report.sites import report_sites
 
 if TYPE_CHECKING:
     from pathlib import Path

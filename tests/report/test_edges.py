@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import layer, tensor
-from trtplug.report.edges import layer_edges
+from trtplug.report.html_data import layer_edges
 
 
 def _layers(*pairs: tuple[str, str]):

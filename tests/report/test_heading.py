@@ -6,6 +6,7 @@ import pytest
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import layer, make_site, small_report
+from trtplug.report.data import ReportTimingCache
 from trtplug.report.heading import (
     added_counts,
     bound_note,
@@ -15,7 +16,6 @@ from trtplug.report.heading import (
     site_words,
     total_words,
 )
-from trtplug.report.report import ReportTimingCache
 
 
 def test_facts_name_the_model_the_target_and_the_engine() -> None:

@@ -13,7 +13,7 @@ from trtplug.report.html_data import page_data
 from trtplug.report.rows import layer_rows
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report
+    from trtplug.report.data import Report
 
 
 def _data(report: Report) -> dict:

@@ -7,14 +7,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 from tests.report.test_bounds import GPU
-from trtplug.backends.log import EngineLayer, LayerTensor, Listing
+from trtplug.backends.layer_listing import EngineLayer, LayerTensor, Listing
 from trtplug.model.load import load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.report.candidates import NO_TABLES
 from trtplug.report.layers import LayerContext, added_kind, kernel_of, report_layers
+from trtplug.report.make import report_totals
 from trtplug.report.model_facts import gather_facts
 from trtplug.report.sites import report_near_misses, report_sites
-from trtplug.report.totals import report_totals
 from trtplug.tensor import parse_shape_range
 
 NHWC, LINEAR = "(NHWC) Channel major format", "(Linear) Row major linear format"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.report.names import NO_NAME, elide, visible
+from trtplug.report.words import NO_NAME, elide, visible
 
 
 @pytest.mark.parametrize(

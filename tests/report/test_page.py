@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import HOSTILE, chain_report, layer, small_report
-from trtplug.report.to_html import report_to_html
+from trtplug.report.html import report_to_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from selenium.webdriver import Chrome
 
-    from trtplug.report.report import Report
+    from trtplug.report.data import Report
 
 pytestmark = pytest.mark.browser
 

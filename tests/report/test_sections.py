@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import chain_report, make_choice, make_site, small_report
-from trtplug.report.report import ReportCandidateTable
+from trtplug.report.data import ReportCandidateTable
 from trtplug.report.sections import sections
 
 

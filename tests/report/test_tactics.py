@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from tests.backends.tactic_logs import KEY, OTHER_KEY, table
-from tests.engine.cache_stand_in import identity
+from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, table
+from tests.timing.cache_stand_in import identity
 from trtplug.backends.cache_api import CacheValue
-from trtplug.engine.cache_files import CacheEntry
-from trtplug.engine.cache_sidecar import make_sidecar
-from trtplug.report.tactics import Tactics
+from trtplug.report.candidates import Tactics
+from trtplug.timing.files import CacheEntry, make_sidecar
 
 RECORDED = table("conv", [0.01, 0.02])
 SLOW = RECORDED.candidates[1].tactic_hash

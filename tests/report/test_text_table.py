@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.report.text_table import share_out
+from trtplug.report.text import share_out
 
 
 def test_what_a_short_name_leaves_the_long_ones_get() -> None:

@@ -14,7 +14,7 @@ from tests.report.sample_detector import realistic_report
 from tests.report.samples import HOSTILE, chain_report, small_report
 from trtplug.document import from_json, to_json
 from trtplug.errors import DocumentError
-from trtplug.report.report import SCHEMA, Report
+from trtplug.report.data import SCHEMA, Report
 
 
 @pytest.mark.parametrize("make", [small_report, realistic_report, lambda: chain_report(20)])

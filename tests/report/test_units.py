@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.report.units import (
-    format_bytes,
-    format_dims,
-    format_flops,
-    format_share,
-    format_us,
-)
+from trtplug.report.words import format_bytes, format_dims, format_flops, format_share, format_us
 
 
 @pytest.mark.parametrize(

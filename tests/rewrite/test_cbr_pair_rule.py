@@ -12,9 +12,9 @@ from tests.rewrite.graphs import Builder, prove, save
 from trtplug.model.graph import index_graph
 from trtplug.model.load import load_model
 from trtplug.ops.cbr_pair import read_node
+from trtplug.rewrite.cbr_pair_rule import match_pairs
 from trtplug.rewrite.find import find_pairs, search
-from trtplug.rewrite.pair import PairMissReason
-from trtplug.rewrite.rules.cbr_pair import match_pairs
+from trtplug.rewrite.site import PairMissReason
 
 
 def pairs_of(model, tmp_path):

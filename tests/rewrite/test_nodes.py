@@ -10,9 +10,8 @@ from tests.networks import mobilenet_v2
 from trtplug.model.load import load_model
 from trtplug.ops.cbr import DOMAIN
 from trtplug.rewrite.find import find_all
-from trtplug.rewrite.nodes import Names
+from trtplug.rewrite.nodes import Names, matches_of
 from trtplug.rewrite.run import rewrite_model
-from trtplug.rewrite.units import matches_of
 
 
 class Stamps:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.backends.trt_uses import RECEIVERS, uses_of
+from tests.backends.trt.uses import RECEIVERS, uses_of
 from tests.bindings.versions import VERSIONS, bindings
 from tests.gpu import session
 from tests.gpu.questions import QUESTIONS, answer_all
 from tests.gpu.steps import Outcome, Step
-from trtplug.backends.trt_capabilities import find_capability
+from trtplug.backends.trt.capabilities import find_capability
 
 BY_NAME = {q.name: q for q in QUESTIONS}
 TACTICS = {

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtplug.cli.build_options import read_plugin_wish, read_trt_options, trt_options
+from trtplug.cli.build_options import (
+    SectionedCommand,
+    read_plugin_wish,
+    read_policy,
+    read_trt_options,
+    tactic_options,
+    trt_options,
+)
 from trtplug.cli.options import Format, NumberRange, format_option, parse_bytes, path
-from trtplug.cli.sections import SectionedCommand
-from trtplug.cli.tactic_options import read_policy, tactic_options
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
-    from trtplug.planning import BuildCommand
-    from trtplug.precision import PrecisionWish
+    from trtplug.build.command import BuildCommand
+    from trtplug.model.precision_options import PrecisionWish
     from trtplug.tensor import ShapeRange
 
 
@@ -105,8 +110,8 @@ def _each(value: object) -> tuple[object, ...]:
 
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     from trtplug.backends.options import BuildOptions
-    from trtplug.backends.worker import Limits
-    from trtplug.planning import BuildCommand
+    from trtplug.backends.run_child import Limits
+    from trtplug.build.command import BuildCommand
     from trtplug.tensor import parse_shape_range
 
     if "model" not in options:
@@ -148,7 +153,7 @@ def _profile(text: str) -> tuple[ShapeRange, ...]:
 
 
 def _precision(options: dict[str, Any]) -> PrecisionWish:
-    from trtplug.precision import PrecisionWish
+    from trtplug.model.precision_options import PrecisionWish
 
     given = options.get("precision", "keep")
     io = options.get("io_precision", "keep")
@@ -162,10 +167,10 @@ def _precision(options: dict[str, Any]) -> PrecisionWish:
 
 
 def _show_plan(command: BuildCommand, format: Format) -> int:
+    from trtplug.build.command import check_replay, plan_build, with_choices
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
     from trtplug.model.source import read_source
-    from trtplug.planning import check_replay, plan_build, with_choices
     from trtplug.settings import read_settings
 
     planned = plan_build(command, read_settings())
@@ -183,9 +188,9 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
 
 
 def _build(command: BuildCommand, format: Format) -> int:
+    from trtplug.build.run import run_build
     from trtplug.cli.progress import make_listener
     from trtplug.cli.show import show_bundle
-    from trtplug.pipeline import run_build
     from trtplug.settings import read_settings
 
     with make_listener(sys.stderr) as listener:

@@ -9,12 +9,174 @@ import click
 
 from trtplug.cli.options import parse_bytes, path
 from trtplug.errors import FileUnreadableError, UsageError
-from trtplug.plugin_wish import PLUGIN_MODES, PluginWish
+from trtplug.plugin.options import PLUGIN_MODES, PluginWish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from trtplug.backends.options import PluginLibrary, TrtOptions
+    from trtplug.lock.policy import CacheUse, TacticPolicy
+
+
+BUILD_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "What is built": (
+        "target",
+        "shape",
+        "profile",
+        "precision",
+        "io_precision",
+        "keep_fp32",
+        "backend",
+        "out",
+        "config",
+        "force",
+        "dry_run",
+        "format",
+    ),
+    "Builder": ("tf32", "optimization_level", "workspace", "weight_streaming"),
+    "How it runs": ("repeat", "jobs", "timeout", "memory_limit", "trial_run", "wait"),
+    "Kernels, timing caches and locks": (
+        "pin",
+        "ban",
+        "prefer",
+        "timing_cache",
+        "require_cache",
+        "locked",
+        "avg_timing",
+        "max_tactics",
+        "tactic_source",
+        "tactic_shared_memory",
+    ),
+    "Plugin": (
+        "plugin",
+        "plugin_sites",
+        "plugin_tactics",
+        "plugin_pairs",
+        "evidence",
+        "plugin_library",
+    ),
+    "More of enterprise TensorRT": (
+        "aux_streams",
+        "tiling",
+        "l2_limit",
+        "sparsity",
+        "version_compatible",
+        "exclude_lean_runtime",
+        "hardware_compatibility",
+        "strip",
+        "refit",
+        "build_route",
+        "preview",
+        "parser_flag",
+        "builder_flag",
+    ),
+}
+"""Heading -> names of options, in the order in which they are shown."""
+
+
+class SectionedCommand(click.Command):
+    """Shows the options of `trtplug build` by section; those that none names come last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list a section."""
+        found = {p.name: p.get_help_record(ctx) for p in self.get_params(ctx)}
+        records = {name: record for name, record in found.items() if record is not None}
+        for title, names in BUILD_SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([records.pop(name) for name in names])
+        with formatter.section("Options"):
+            formatter.write_dl(list(records.values()))
+
+
+_OPTIONS = (
+    click.option(
+        "--pin",
+        multiple=True,
+        help="[trt] LAYER=TACTIC: a layer or ONNX node, and a tactic's hash or kernel; repeatable.",
+    ),
+    click.option(
+        "--ban", multiple=True, help="[trt] Kernels that no layer may use, as a glob; repeatable."
+    ),
+    click.option(
+        "--prefer",
+        multiple=True,
+        help="[trt] Kernels to use where a layer has any, as a glob; repeatable.",
+    ),
+    click.option(
+        "--timing-cache/--no-timing-cache",
+        default=None,
+        help="[trt] Begin with the store's timing cache, and add to it.  [default: on]",
+    ),
+    click.option(
+        "--require-cache",
+        is_flag=True,
+        default=None,
+        help="[trt] End with status 1 unless the timing cache had every tactic.",
+    ),
+    click.option(
+        "--locked",
+        type=path,
+        help="Replay this lock.json, or that of a bundle; fail on any difference.",
+    ),
+)
+
+
+def tactic_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that gives a command all of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_policy(options: dict[str, Any]) -> TacticPolicy:
+    """From options by name, as given on the command line or in trtplug.toml.
+
+    Raises:
+        UsageError: a value or a combination that cannot be meant.
+        DocumentError: `--locked` names a folder that is no bundle.
+    """
+    from trtplug.lock.pins import TacticWishes, parse_pin
+    from trtplug.lock.policy import TacticPolicy
+
+    policy = TacticPolicy(
+        wishes=TacticWishes(
+            pins=tuple(parse_pin(text) for text in options.get("pin", ())),
+            bans=tuple(options.get("ban", ())),
+            prefers=tuple(options.get("prefer", ())),
+        ),
+        cache=_cache_use(options),
+        locked=_lock_file(Path(options["locked"])) if "locked" in options else None,
+    )
+    policy.check()
+    return policy
+
+
+def _cache_use(options: dict[str, Any]) -> CacheUse:
+    use, require = options.get("timing_cache", True), options.get("require_cache", False)
+    if require and not use:
+        raise UsageError(
+            "--require-cache and --no-timing-cache contradict each other", "give one of the two"
+        )
+    if require:
+        return "require"
+    return "use" if use else "fresh"
+
+
+def _lock_file(given: Path) -> Path:
+    """The lock in a bundle of one target, or in a target's folder; any other path is the lock."""
+    from trtplug.bundle.manifest import read_manifest
+    from trtplug.lock.lock import LOCK
+
+    if not given.is_dir():
+        return given
+    if (given / LOCK).is_file():
+        return given / LOCK
+    folders = [given / t.sm for t in read_manifest(given).targets]
+    if len(folders) != 1:
+        names = " or ".join(f"{f.name}/{LOCK}" for f in folders) or "a bundle with an engine"
+        raise UsageError(f"--locked {given} has {len(folders)} locks", f"name one of them: {names}")
+    return folders[0] / LOCK
+
 
 _NUMBERS = (
     ("--avg-timing", 1, 64, "How often each tactic is timed."),

@@ -7,18 +7,18 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from trtplug.cli.grid import aligned_lines, render_grid
 from trtplug.cli.options import Format
-from trtplug.report.names import printable
+from trtplug.cli.tables import aligned_lines, render_grid
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trtplug.candidates.check import ChecksDocument
-    from trtplug.candidates.compile import KernelsDocument, ProblemEntry
+    from trtplug.kernels.check import ChecksDocument
+    from trtplug.kernels.either import EitherTactic
+    from trtplug.kernels.listing import KernelsDocument, ProblemEntry
     from trtplug.ops.cbr import CbrAttributes
     from trtplug.ops.cbr_pair import CbrPairAttributes
-    from trtplug.tactics.either import EitherTactic
 
     Row = tuple[str, ...]
 
@@ -27,7 +27,7 @@ TACTICS_SCHEMA = "trtplug.tactics/1"
 
 def render_tactics(form: Format) -> str:
     """The catalogue of tactics."""
-    from trtplug.tactics.either import ALL_TACTICS
+    from trtplug.kernels.either import ALL_TACTICS
 
     records = [_record(tactic) for tactic in ALL_TACTICS]
     if form is Format.JSON:
@@ -78,10 +78,10 @@ def _list(value: object) -> list[object]:
 
 
 def _record(tactic: EitherTactic) -> dict[str, object]:
+    from trtplug.kernels.either import exists_on, shared_bytes_of_either, threads_of_either
+    from trtplug.kernels.pair_catalog import PairTactic
+    from trtplug.kernels.tactic import Stem
     from trtplug.kernels.usage import LIMITS
-    from trtplug.tactics.either import exists_on, shared_bytes_of_either, threads_of_either
-    from trtplug.tactics.pair.catalog import PairTactic
-    from trtplug.tactics.tactic import Stem
     from trtplug.target import Sm
 
     half = ["float16", "bfloat16"]

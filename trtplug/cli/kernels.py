@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from trtplug.candidates.check import PairSiteTensors, SiteTensors
-    from trtplug.candidates.compile import ExcludedEntry, Place, Task
-    from trtplug.candidates.problems import Asked, Unsized
+    from trtplug.kernels.check import PairSiteTensors, SiteTensors
+    from trtplug.kernels.listing import ExcludedEntry, Place, Task
+    from trtplug.kernels.problems import Asked, Unsized
     from trtplug.model.load import Model
     from trtplug.store import Store
     from trtplug.tensor import Sizes
@@ -88,9 +88,9 @@ def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # no
 
     Shows the resources of each, and times that are predicted.
     """
-    from trtplug.candidates.compile import compile_tasks, count_task_loops, make_document
-    from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_kernels
+    from trtplug.cli.progress import counting
+    from trtplug.kernels.listing import compile_tasks, count_task_loops, make_document
 
     job = _Job(**wanted)
     with counting("compiled", len(job.tasks)) as step:
@@ -139,10 +139,10 @@ def check_model(
     **wanted: Any,  # noqa: ANN401 - the values of _of_a_model
 ) -> int:
     """Run the kernels in the emulator: numbers against the reference, races, bounds, conflicts."""
-    from trtplug.candidates.check import SCHEMA, ChecksDocument, check_tasks, checks_of
-    from trtplug.candidates.compile import compile_tasks
-    from trtplug.cli.kernel_progress import counting
     from trtplug.cli.kernel_tables import render_checks
+    from trtplug.cli.progress import counting
+    from trtplug.kernels.check import SCHEMA, ChecksDocument, check_tasks, checks_of
+    from trtplug.kernels.listing import compile_tasks
 
     job = _Job(**wanted)
     given = _activations(job, seed, wanted["site"]) if activations == "model" else None
@@ -201,8 +201,8 @@ class _Job:
         site: Sequence[str],
         tactic: Sequence[str],
     ) -> None:
-        from trtplug.candidates.compile import list_tasks
-        from trtplug.candidates.problems import PRECISIONS, read_problems
+        from trtplug.kernels.listing import list_tasks
+        from trtplug.kernels.problems import PRECISIONS, read_problems
         from trtplug.tensor import parse_shape_range
 
         if precision not in PRECISIONS:
@@ -220,7 +220,7 @@ class _Job:
 
 
 def _check_tactics(names: Sequence[str]) -> None:
-    from trtplug.tactics.either import find_either
+    from trtplug.kernels.either import find_either
 
     for name in names:
         if find_either(name) is None:
@@ -238,9 +238,9 @@ def _chosen(asked: tuple[Asked, ...], sites: Sequence[str]) -> tuple[Asked, ...]
 def _places(targets: Sequence[str]) -> tuple[Place, ...]:
     """SM and profile of each target; the first profile of an SM stands for it."""
     from trtplug.backends.find import local_sm
-    from trtplug.candidates.compile import Place
+    from trtplug.build.make_plan import Builder, resolve_targets
+    from trtplug.kernels.listing import Place
     from trtplug.kernels.usage import LIMITS
-    from trtplug.plan.make import Builder, resolve_targets
     from trtplug.profile import bundled_folders, find_profile, load_profiles, profiles_of
     from trtplug.settings import read_settings
     from trtplug.target import Sm

@@ -2,17 +2,157 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 import click
 
 from trtplug.cli.options import Format, format_option, path
+from trtplug.cli.tables import render_grid, render_rows
+from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.engine.lock import Lock
+    from trtplug.lock.check import LockCheck
+    from trtplug.lock.diff import LayerChange, LockDiff
+    from trtplug.lock.lock import Lock, LockLayer, LockSite
+    from trtplug.timing.identity import Difference
+
+
+NONE = "-"
+
+
+def render_checks(
+    checks: Sequence[LockCheck], unqualified: Sequence[tuple[Difference, ...]], form: Format
+) -> str:
+    """How each lock compares with its bundle, and with this machine."""
+    pairs = list(zip(checks, unqualified, strict=True))
+    if form is Format.JSON:
+        records = [
+            {
+                "target": check.target,
+                "intact": not check.problems,
+                "problems": list(check.problems),
+                "qualified_here": not differ,
+                "differs_here": list(map(str, differ)),
+            }
+            for check, differ in pairs
+        ]
+        return _json("trtplug.lock-check/1", {"locks": records})
+    rows: list[tuple[str, str]] = []
+    for check, differ in pairs:
+        rows.append((check.target, "as locked" if not check.problems else "differs from its lock"))
+        rows += [("  differs", problem) for problem in check.problems]
+        here = "; ".join(map(str, differ))
+        rows.append(("  here", f"unqualified: {here}" if differ else "qualified"))
+    return render_rows(rows or [("locks", "none")], form)
+
+
+def render_diff(diff: LockDiff, form: Format) -> str:
+    """All in which two locks differ."""
+    if form is Format.JSON:
+        record = dataclasses.asdict(diff) | {"differs": diff.differs}
+        return _json("trtplug.lock-diff/1", record)
+    parts = (
+        ("Inputs", ("field", "before", "after"), [_difference(d) for d in diff.inputs]),
+        ("Layers", ("layer", "change", "before", "after", "ONNX nodes"), _layers(diff)),
+        (
+            "ONNX nodes",
+            ("node", "before", "after"),
+            [(n.node, n.before or NONE, n.after or NONE) for n in diff.nodes],
+        ),
+        ("Sites", ("site", "before", "after"), [_difference(d) for d in diff.sites]),
+        ("Timing cache", ("key", "before", "after"), [_difference(d) for d in diff.tactics]),
+        ("Outputs", ("field", "before", "after"), [_difference(d) for d in diff.outputs]),
+    )
+    mark = "### " if form is Format.MARKDOWN else ""
+    texts = [
+        f"{mark}{title}\n\n{render_grid(head, rows, form)}" for title, head, rows in parts if rows
+    ]
+    verdict = "inputs or choices differ" if diff.differs else "the same inputs and choices"
+    return "\n".join([*texts, verdict + "\n"])
+
+
+def _difference(difference: Difference) -> tuple[str, str, str]:
+    return difference.field, difference.wanted or NONE, difference.found or NONE
+
+
+def _layers(diff: LockDiff) -> list[tuple[str, ...]]:
+    return [row for change in diff.layers for row in _change(change)]
+
+
+def _change(change: LayerChange) -> list[tuple[str, ...]]:
+    nodes = " ".join(change.onnx_nodes) or NONE
+    if change.kind in ("added", "removed"):
+        return [(change.name, change.kind, NONE, NONE, nodes)]
+    rows: list[tuple[str, ...]] = [
+        (change.name, d.field, d.wanted or NONE, d.found or NONE, nodes) for d in change.differences
+    ]
+    if change.name != change.before_name:
+        rows.append((change.name, "name", change.before_name, change.name, nodes))
+    return rows
+
+
+def render_lock(lock: Lock, form: Format) -> str:
+    """One lock in full."""
+    if form is Format.JSON:
+        return to_json(lock)
+    parts = [
+        render_rows(_facts(lock), form),
+        render_grid(
+            ("layer", "type", "kernel", "tactic", "cache key", "ONNX nodes"),
+            [_layer(layer) for layer in lock.layers],
+            form,
+        ),
+    ]
+    if lock.sites:
+        head = ("site", "choice", "tactic", "PTX sha256", "offer sha256")
+        parts.append(render_grid(head, [_site(s) for s in lock.sites], form))
+    return "\n".join(parts)
+
+
+def _facts(lock: Lock) -> list[tuple[str, str]]:
+    gpu, cache = lock.gpu, lock.timing_cache
+    tactics = "none recorded" if lock.tactics is None else f"{len(lock.tactics)} recorded"
+    return [
+        ("lock of", lock.engine.file),
+        ("model", f"{lock.model.file}  sha256 {lock.model.sha256}"),
+        ("target", lock.target),
+        ("builder", f"{lock.backend} {lock.backend_version} ({lock.library})"),
+        ("GPU", f"{gpu.name}, driver {gpu.driver}, CUDA {gpu.cuda}" if gpu else "none needed"),
+        ("shapes", ", ".join(lock.shapes)),
+        ("precision", lock.precision),
+        ("flags", ", ".join(f"{k}={v}" for k, v in lock.flags.items())),
+        ("engine sha256", lock.engine.sha256),
+        ("canonical sha256", lock.engine.canonical_sha256),
+        ("timing cache", f"{cache.file}, {cache.keys} keys" if cache else "none"),
+        ("tactics", tactics),
+    ]
+
+
+def _layer(layer: LockLayer) -> tuple[str, ...]:
+    return (
+        layer.name,
+        layer.type,
+        layer.kernel or layer.kernel_status.replace("_", " "),
+        layer.tactic_hash or NONE,
+        layer.cache_key or NONE,
+        " ".join(layer.onnx_nodes) or NONE,
+    )
+
+
+def _site(site: LockSite) -> tuple[str, ...]:
+    digests = (site.ptx_sha256 or NONE, site.kit_sha256 or NONE)
+    return site.conv, site.choice, site.tactic or NONE, *digests
+
+
+def _json(schema: str, record: dict[str, object]) -> str:
+    return json.dumps({"schema": schema, **record}, indent=2) + "\n"
+
 
 _TARGET = click.option("--target", help="Which of a bundle's targets, such as sm_89.")
 
@@ -37,9 +177,8 @@ def verify(bundle: Path, here: bool, format: Format) -> int:
     With engines, manifest and timing caches; the status is 1 where one differs.
     """
     from trtplug.backends import find
-    from trtplug.backends.machine import read_machine
-    from trtplug.cli.lock_tables import render_checks
-    from trtplug.engine.lock_check import qualify, verify_locks
+    from trtplug.backends.gpu import read_machine
+    from trtplug.lock.check import qualify, verify_locks
 
     if not bundle.is_dir():
         raise UsageError(f"{bundle} is no folder", "give the folder that `trtplug build` made")
@@ -62,8 +201,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
 
     The status is 1 where inputs or choices differ.
     """
-    from trtplug.cli.lock_tables import render_diff
-    from trtplug.engine.lock_diff import diff_locks
+    from trtplug.lock.diff import diff_locks
 
     found = diff_locks(_lock(before, target), _lock(after, target))
     click.echo(render_diff(found, format), nl=False)
@@ -79,8 +217,6 @@ def show(file: Path, target: str | None, format: Format) -> int:
 
     Inputs, and every layer with cache key, tactic, kernel and ONNX nodes.
     """
-    from trtplug.cli.lock_tables import render_lock
-
     click.echo(render_lock(_lock(file, target), format), nl=False)
     return DONE
 
@@ -92,8 +228,8 @@ def _lock(file: Path, target: str | None) -> Lock:
         UsageError: the bundle has several targets, or not that one.
         DocumentError: it cannot be read.
     """
-    from trtplug.engine.lock import LOCK, read_lock
-    from trtplug.engine.manifest import read_manifest
+    from trtplug.bundle.manifest import read_manifest
+    from trtplug.lock.lock import LOCK, read_lock
 
     if not file.is_dir():
         return read_lock(file)

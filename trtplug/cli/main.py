@@ -117,7 +117,7 @@ def main_inner(arguments: Sequence[str]) -> int:
         message = error.format_message()
         advice = f"`{command} --help` lists what it takes"
         if "No such option" in message:
-            from trtplug.cli.gone import advice_in
+            from trtplug.cli.config import advice_in
 
             advice = advice_in(message) or advice
         raise errors.UsageError(message, advice) from error

@@ -14,10 +14,10 @@ from trtplug.document import to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trtplug.engine.manifest import Manifest, ManifestTarget
-    from trtplug.plan.plan import Plan, PlannedSite
-    from trtplug.report.report import Report
-    from trtplug.result import Built
+    from trtplug.build.outcomes import Built
+    from trtplug.bundle.manifest import Manifest, ManifestTarget
+    from trtplug.plan import Plan, PlannedSite
+    from trtplug.report.data import Report
 
 
 def plan_text(plan: Plan) -> str:
@@ -40,7 +40,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def _site_line(site: PlannedSite) -> str:
-    from trtplug.report.names import visible
+    from trtplug.report.words import visible
 
     tactics = f" {', '.join(site.tactics)}" if site.tactics else ""
     return f"  {site.choice}  {visible(site.site)}{tactics}  ({visible(site.reason)})"
@@ -53,7 +53,7 @@ def show_bundle(built: Built, out: Path, format: Format) -> None:
         click.echo(to_json(manifest), nl=False)
         return
     if format is Format.MARKDOWN:
-        from trtplug.report.to_markdown import report_to_markdown
+        from trtplug.report.markdown import report_to_markdown
 
         reports = (_report(built, out, target) for target in manifest.targets)
         click.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
@@ -65,7 +65,7 @@ def show_bundle(built: Built, out: Path, format: Format) -> None:
 
 def render_text(report: Report) -> str:
     """A report for the terminal at hand."""
-    from trtplug.report.to_text import report_to_text
+    from trtplug.report.text import report_to_text
 
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 160)
     return report_to_text(report, width=width, color=sys.stdout.isatty())
@@ -73,7 +73,7 @@ def render_text(report: Report) -> str:
 
 def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
     from trtplug.document import from_own_json
-    from trtplug.report.report import Report
+    from trtplug.report.data import Report
 
     made = built.reports.get(target.target)
     if made is not None:

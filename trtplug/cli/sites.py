@@ -173,7 +173,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
     from rich.table import Table
     from rich.text import Text
 
-    from trtplug.report.names import visible
+    from trtplug.report.words import visible
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in head:
@@ -197,7 +197,7 @@ def _markdown(listing: SitesListing) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     """A name from a model file, harmless in a Markdown table."""
-    from trtplug.report.names import visible
+    from trtplug.report.words import visible
 
     text = visible(text)
     escaped = "".join(f"\\{c}" if c in r"\`*_{}[]<>|#" else c for c in text)

@@ -2,17 +2,140 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from trtplug.cli.options import Format, format_option, path
+from trtplug.cli.tables import markdown_cell, render_grid
 from trtplug.errors import DONE, UsageError
+from trtplug.globs import matches_any
+from trtplug.report.data import ReportCandidate
+from trtplug.report.rows import margin_words
+from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.report.report import Report
+    from trtplug.report.data import Report
+
+
+SCHEMA = "trtplug.candidates/1"
+
+_HEAD = ("", "kernel", "time us", "x fastest", "its time", "tactic")
+_FIGURES = ("time us", "x fastest")
+_NOTE = "Times are the builder's own, of one kernel alone while it built; no times of the engine.\n"
+_NONE = (
+    "no candidates are recorded: TensorRT-RTX chooses kernels when an engine first runs, and "
+    "TensorRT tells of them only where it times them: not of what the timing cache had "
+    "(--no-timing-cache --force times all of them anew)\n"
+)
+_NO_MATCH = "no layer matches\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The candidates of one layer, or of none for certain."""
+
+    target: str
+    layer: str | None
+    """None where no layer has them for certain."""
+    op: str | None
+    """The builder's name, where no layer has them."""
+    cache_key: str | None
+    onnx_nodes: tuple[str, ...]
+    margin: float | None
+    near_tie: bool | None
+    candidates: tuple[ReportCandidate, ...]
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self.layer if self.layer is not None else self.op or ""
+
+
+def candidate_tables(
+    report: Report, wanted: tuple[str, ...], *, near_ties: bool
+) -> list[Table] | None:
+    """The tables of one report that were asked for; None where it has none at all."""
+    joined = [
+        Table(
+            target=report.target,
+            layer=layer.name,
+            op=None,
+            cache_key=layer.cache_key,
+            onnx_nodes=layer.onnx_nodes,
+            margin=layer.margin,
+            near_tie=layer.near_tie,
+            candidates=layer.candidates,
+        )
+        for layer in report.layers
+        if layer.candidates
+    ]
+    apart = [
+        Table(
+            target=report.target,
+            layer=None,
+            op=table.op,
+            cache_key=table.cache_key,
+            onnx_nodes=table.onnx_nodes,
+            margin=table.margin,
+            near_tie=table.near_tie,
+            candidates=table.candidates,
+        )
+        for table in report.unjoined_candidates
+    ]
+    found = [*joined, *apart]
+    if not found:
+        return None
+    return [t for t in found if _is_wanted(t, wanted) and (t.near_tie or not near_ties)]
+
+
+def _is_wanted(table: Table, wanted: tuple[str, ...]) -> bool:
+    names = (table.name, *table.onnx_nodes)
+    return not wanted or any(matches_any(name, wanted) for name in names)
+
+
+def render_tactics(tables: Sequence[Table] | None, form: Format) -> str:
+    """Table after table; None: nothing is recorded."""
+    if form is Format.JSON:
+        records = [dataclasses.asdict(table) for table in tables or ()]
+        return json.dumps({"schema": SCHEMA, "tables": records}, indent=2) + "\n"
+    if not tables:
+        return _NONE if tables is None else _NO_MATCH
+    return "\n".join([*(_table(table, form) for table in tables), _NOTE])
+
+
+def _table(table: Table, form: Format) -> str:
+    rows = [_row(candidate) for candidate in table.candidates]
+    title = _title(table)
+    shown = f"### {markdown_cell(title)}\n" if form is Format.MARKDOWN else printable(title)
+    return f"{shown}\n{render_grid(_HEAD, rows, form, _FIGURES)}"
+
+
+def _title(table: Table) -> str:
+    where = "" if table.layer is not None else " (of no certain layer)"
+    nodes = f" [{' '.join(table.onnx_nodes)}]" if table.onnx_nodes else ""
+    margin = margin_words(table.margin, table.near_tie)
+    return f"{table.target}  {table.name}{where}{nodes}  margin {margin}"
+
+
+_TIMED_BY = {"builder": "timed by the builder", "prediction": "predicted", None: "not timed"}
+
+
+def _row(candidate: ReportCandidate) -> tuple[str, ...]:
+    return (
+        "chosen" if candidate.chosen else "",
+        candidate.kernel,
+        format_us(candidate.time_us),
+        format_ratio(candidate.ratio),
+        _TIMED_BY[candidate.timed_by],
+        candidate.tactic_hash or UNKNOWN,
+    )
 
 
 @click.command()
@@ -29,8 +152,6 @@ def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format)
 
     Their times and the margin, from a bundle or a report.
     """
-    from trtplug.cli.tactic_tables import candidate_tables, render_tactics
-
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
     tables = [table for tables in recorded for table in tables] if recorded else None
@@ -45,9 +166,9 @@ def _reports(file: Path) -> list[Report]:
         UsageError: the folder is no bundle.
         DocumentError: one cannot be read.
     """
+    from trtplug.bundle.manifest import MANIFEST, read_manifest
     from trtplug.document import read_document
-    from trtplug.engine.manifest import MANIFEST, read_manifest
-    from trtplug.report.report import SCHEMA, Report
+    from trtplug.report.data import SCHEMA, Report
 
     if not file.is_dir():
         return [read_document(Report, SCHEMA, file)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trtplug.emulator.machine import Machine
-    from trtplug.emulator.row_memory import RowMemory
+    from trtplug.emulator.memory import RowMemory
 
 SPACES = {"global", "shared", "local", "param", "const"}
 HINTS = {

@@ -11,19 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtplug.emulator import (
-    atomics,
-    bits,
-    compare,
-    floating,
-    integer,
-    load_store,
-    matrix_load,
-    mma,
-    moves,
-    tensor_core,
-    warp,
-)
+from trtplug.emulator import compare, floating, integer, load_store, moves, tensor_core, warp
 from trtplug.emulator.blocks import Block, split_blocks
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.machine import Machine, Step
@@ -41,14 +29,14 @@ _INTEGER_BOTH: dict[str, Builder] = {
 
 _BUILDERS: dict[str, Builder] = {
     **integer.BUILDERS,
-    **bits.BUILDERS,
+    **integer.BITS,
     **floating.BUILDERS,
     **moves.BUILDERS,
     **compare.BUILDERS,
     **warp.BUILDERS,
     **load_store.BUILDERS,
-    **atomics.BUILDERS,
-    "ldmatrix": matrix_load.load_matrix,
+    **load_store.ATOMICS,
+    "ldmatrix": load_store.load_matrix,
 }
 
 
@@ -102,7 +90,7 @@ def _code(block: Block, lay: Layout, sums: frozenset[str]) -> Code:
     opcodes = Counter(ins.opcode for ins in block.body)
     if block.end is not None:
         opcodes[block.end.opcode] += 1
-    ordered = mma.grouped(block.body)
+    ordered = tensor_core.grouped(block.body)
     steps = _with_dead(block, ordered, lay, sums)
     end, predicate = block.end, None
     if end is not None:
@@ -150,7 +138,7 @@ def _numbers(wanted: set[str] | frozenset[str], lay: Layout) -> tuple[int, ...]:
 
 def _multiply_adds(ins: Instruction) -> int:
     if ins.op == "mma":
-        return 16 * 8 * mma.shape_of(ins).k
+        return 16 * 8 * tensor_core.shape_of(ins).k
     if ins.op == "fma":
         return 64 if any(p.endswith("x2") for p in ins.parts) else 32
     return 0
@@ -184,8 +172,8 @@ def _step(group: tuple[Instruction, ...], lay: Layout) -> Step:
     if group[0].op == "mma":
         if group[0].predicate is not None:
             raise unsupported(group[0], "predicate")
-        products = tuple(mma.product_of(ins, lay) for ins in group)
-        shape = mma.shape_of(group[0])
+        products = tuple(tensor_core.product_of(ins, lay) for ins in group)
+        shape = tensor_core.shape_of(group[0])
         return tensor_core.multiply(shape, products, lay.constant(-1, 4), group[0].line)
     ins = group[0]
     try:

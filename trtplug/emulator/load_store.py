@@ -6,13 +6,132 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.emulator.access import HINTS, fetch, inside, opcode, place, put
+from trtplug.emulator.access import HINTS, SPACES, fetch, fetch_shared, inside, opcode, place, put
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.ptx import Address, Immediate, Instruction, Name
-from trtplug.emulator.values import S32, SCALARS, UNSIGNED, Array, read_as, widened
+from trtplug.emulator.values import (
+    S32,
+    SCALARS,
+    U32,
+    UNSIGNED,
+    WARP,
+    Array,
+    Type,
+    read_as,
+    spread,
+    widened,
+)
+from trtplug.emulator.warp import whole
 
 if TYPE_CHECKING:
     from trtplug.emulator.machine import Machine, Step
+
+
+_ROW_BYTES = 16
+_MATRIX_ROWS = 8
+
+
+def load_matrix(ins: Instruction, lay: Layout) -> Step:
+    """`ldmatrix.sync.aligned.m8n8.{x1,x2,x4}[.trans].shared.b16`."""
+    parts = [p for p in ins.parts if p not in ("trans", "shared::cta")]
+    if parts[:3] != ["sync", "aligned", "m8n8"] or parts[-1] != "b16" or len(parts) < 5:
+        raise unsupported(ins)
+    count = {"x1": 1, "x2": 2, "x4": 4}.get(parts[3], 0)
+    results = lay.results(ins, ins.operands[0])
+    if len(results) != count or not {*parts[4:-1]} <= {"shared"}:
+        raise unsupported(ins)
+    where = place(ins, lay, ins.operands[1], "shared")
+    turned = "trans" in ins.parts
+    everyone = lay.constant(-1, 4)
+
+    def step(m: Machine) -> None:
+        whole(m, m.registers[everyone], ins.line, "ldmatrix")
+        running, given = m.mask, where.address(m)
+        if count < 4:
+            first = (m.lane & (WARP - 1)) < count * _MATRIX_ROWS
+            m.mask = first if running is None else first & running
+        rows = fetch_shared(m, given, _ROW_BYTES, ins.line)
+        m.mask = running
+        for d, value in zip(results, _matrices(rows, m.threads, count, turned), strict=True):
+            m.registers[d] = value
+
+    return step
+
+
+def _matrices(rows: Array, threads: int, count: int, turned: bool) -> list[Array]:
+    """Rows of 16 bytes, [blocks, threads], as one register a matrix."""
+    full = np.ascontiguousarray(spread(rows, (len(rows), threads)))
+    out: list[Array] = []
+    if not turned:
+        words = full.view(U32).reshape(len(rows), -1, WARP // _MATRIX_ROWS, WARP)
+        out = [words[:, :, j].reshape(len(rows), threads) for j in range(count)]
+    else:
+        halves = full.view(np.uint16).reshape(len(rows), -1, WARP // _MATRIX_ROWS, 8, 8)
+        for j in range(count):
+            turned_matrix = np.ascontiguousarray(halves[:, :, j].swapaxes(-1, -2))
+            out.append(turned_matrix.view(U32).reshape(len(rows), threads))
+    return out
+
+
+_ATOMICS: dict[str, np.ufunc] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def atomic(ins: Instruction, lay: Layout) -> Step:
+    """`atom` and `red`: lane after lane, in order of their number."""
+    returns = ins.op == "atom"
+    parts = [p for p in ins.parts if p not in HINTS and p not in SPACES and p not in SCALARS]
+    if len(parts) != 1 or (parts[0] not in _ATOMICS and parts[0] not in ("exch", "cas")):
+        raise unsupported(ins)
+    space, _, kind = opcode(ins, also=parts[0])
+    dtype = SCALARS[kind]
+    rest = ins.operands[1:] if returns else ins.operands
+    where = place(ins, lay, rest[0], space)
+    values = tuple(lay.operand(ins, o, dtype.itemsize) for o in rest[1:])
+    d = lay.register(ins, ins.operands[0]) if returns else None
+
+    def step(m: Machine) -> None:
+        addr = where.address(m)
+        given = [read_as(m.registers[v], dtype) for v in values]
+        old = _one_by_one(m, space, addr, given, parts[0], dtype, ins.line)
+        if d is not None:
+            m.registers[d] = old
+
+    return step
+
+
+def _one_by_one(
+    m: Machine, space: str, addr: Array, given: list[Array], op: str, dtype: Type, line: int
+) -> Array:
+    running = np.ones(m.lanes, bool) if m.mask is None else np.broadcast_to(m.mask, m.lanes)
+    old = np.zeros(m.lanes, dtype)
+    kept, races, tally = m.mask, m.races, m.tally
+    m.races = m.tally = None
+    addr = np.broadcast_to(addr, m.lanes)
+    given = [np.broadcast_to(g, m.lanes) for g in given]
+    for row, column in np.argwhere(running):
+        m.mask = np.zeros(m.lanes, bool)
+        m.mask[row, column] = True
+        at = (slice(row, row + 1), slice(column, column + 1))
+        here = fetch(m, space, addr[at], dtype.itemsize, line).view(dtype)
+        here = np.broadcast_to(here, m.lanes)[at] if here.size > 1 else here
+        old[row, column] = here[0, 0]
+        put(m, space, addr[at], _updated(op, here, [g[at] for g in given]), dtype.itemsize, line)
+    m.mask, m.races, m.tally = kept, races, tally
+    return old
+
+
+def _updated(op: str, here: Array, given: list[Array]) -> Array:
+    if op == "exch":
+        return given[0]
+    if op == "cas":
+        return np.where(here == given[0], given[1], here)
+    return np.asarray(_ATOMICS[op](here, given[0]))
+
+
+ATOMICS: dict[str, Builder] = {"atom": atomic, "red": atomic}
 
 
 def load(ins: Instruction, lay: Layout) -> Step:

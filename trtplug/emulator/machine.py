@@ -13,11 +13,28 @@ import numpy as np
 from trtplug.emulator.async_copy import Copies
 from trtplug.emulator.checks import Findings
 from trtplug.emulator.counters import Tally
-from trtplug.emulator.global_memory import GlobalMemory
+from trtplug.emulator.memory import GlobalMemory, RowMemory
 from trtplug.emulator.races import RaceLog
-from trtplug.emulator.row_memory import RowMemory
-from trtplug.emulator.sums import Sums
 from trtplug.emulator.values import WARP, Array, spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What is still to be added to the accumulators of one matrix product."""
+
+    kind: str
+    """Type of the accumulators: `f32`, `f16` or `s32`."""
+    results: tuple[tuple[int, ...], ...]
+    """Their registers, of one `mma` after the other."""
+    order: Array
+    """Elements of a warp's matrix in order of registers, then lanes."""
+    total: Array
+    """[warps of the batch, rows, columns] fp32."""
+
+    @property
+    def registers(self) -> frozenset[int]:
+        """All the accumulators."""
+        return frozenset(r for registers in self.results for r in registers)
 
 
 @dataclass(slots=True)

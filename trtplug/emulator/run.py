@@ -10,23 +10,92 @@ import numpy as np
 
 from trtplug.emulator.async_copy import Copies
 from trtplug.emulator.checks import Checks, Finding, Findings
-from trtplug.emulator.counters import Counters, Tally
+from trtplug.emulator.counters import AccessCount, Counters, Tally
 from trtplug.emulator.decode import Program, decode
-from trtplug.emulator.global_memory import GlobalMemory, Region
 from trtplug.emulator.machine import Machine
-from trtplug.emulator.memory import EMPTY
+from trtplug.emulator.memory import EMPTY, GlobalMemory, Region, RowMemory
+from trtplug.emulator.ptx import Instruction
 from trtplug.emulator.races import RaceLog
-from trtplug.emulator.row_memory import RowMemory
 from trtplug.emulator.schedule import Scheduler
-from trtplug.emulator.specials import Size3, special_register
-from trtplug.emulator.totals import totals
-from trtplug.emulator.values import WARP, Array, constant
+from trtplug.emulator.values import U32, U64, WARP, Array, constant
 from trtplug.errors import LaunchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.emulator.ptx import Kernel, Module, Variable
+
+
+Size3 = tuple[int, int, int]
+
+
+def special_register(name: str, grid: Size3, block: Size3, lane: Array, ids: Array) -> Array:
+    """What a special register holds.
+
+    Args:
+        name: such as `%tid.x`.
+        grid: blocks along x, y, z.
+        block: threads along x, y, z.
+        lane: [1, threads], number of the thread within its block.
+        ids: [blocks], number of the block within the grid.
+    """
+    if name == "%laneid":
+        return (lane % WARP).astype(U32)
+    if name == "%warpid":
+        return (lane // WARP).astype(U32)
+    if name.startswith("%lanemask"):
+        return _lane_mask(name[-2:], lane % WARP)
+    register, axis = name[1:].split(".")
+    i = "xyz".index(axis)
+    if register == "ntid":
+        return constant(block[i], 4)
+    if register == "nctaid":
+        return constant(grid[i], 4)
+    sizes, number = (block, lane) if register == "tid" else (grid, ids[:, None])
+    before = int(np.prod(sizes[:i], dtype=np.int64))
+    value = number // before % sizes[i]
+    return constant(0, 4) if sizes[i] == 1 else value.astype(U32)
+
+
+def _lane_mask(which: str, lane: Array) -> Array:
+    one = np.left_shift(U64.type(1), lane.astype(U64))
+    below = one - U64.type(1)
+    masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
+    return np.asarray(masks[which].astype(U32))
+
+
+def totals(
+    program: Program,
+    blocks: int,
+    warps_run: Counter[int],
+    accesses: dict[tuple[str, int], list[int]],
+) -> Counters:
+    """Counters of a whole run, from how often each block of code ran and what was accessed."""
+    opcodes: Counter[str] = Counter()
+    multiply_adds = 0
+    for code in program.codes:
+        times = warps_run[code.index]
+        multiply_adds += times * code.multiply_adds
+        for opcode, count in code.opcodes.items():
+            opcodes[opcode] += count * times
+    by_line = {i.line: i.opcode for i in program.kernel.body if isinstance(i, Instruction)}
+    counts = {
+        space: tuple(
+            AccessCount(line=line, opcode=by_line[line], requests=r, units=u, ideal=i)
+            for (where, line), (r, u, i) in sorted(accesses.items())
+            if where == space
+        )
+        for space in ("shared", "global")
+    }
+    return Counters(
+        blocks=blocks,
+        warp_instructions=sum(opcodes.values()),
+        by_opcode={k: v for k, v in opcodes.most_common() if v},
+        multiply_adds=multiply_adds,
+        shared=counts["shared"],
+        global_=counts["global"],
+    )
+
 
 LANES = 8192
 """Threads in lockstep: enough that NumPy's work outweighs Python's, few enough for the cache."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trtplug.resources import resource_folder
+from trtplug.settings import resource_folder
 from trtplug.store import key_of
 
 MIN_BLOCKS = "TRTPLUG_MIN_BLOCKS"

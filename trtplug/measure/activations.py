@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.candidates.check import PairSiteTensors, SiteTensors
+from trtplug.kernels.check import PairSiteTensors, SiteTensors
 from trtplug.measure.reference import Reference, random_feeds
 from trtplug.rewrite.find import find_pairs
 from trtplug.rewrite.weights import read_weights
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trtplug.model.load import Model
-    from trtplug.rewrite.pair import Pair
+    from trtplug.rewrite.site import Pair
     from trtplug.rewrite.weights import SiteWeights
     from trtplug.tensor import Sizes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trtplug.profile import GpuProfile
-    from trtplug.report.report import BoundBy
+    from trtplug.report.data import BoundBy
 
 ASSUMPTIONS = (
     "Every figure is at the opt shapes.",

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from trtplug.backends.trial import RAN
-from trtplug.report.names import visible
+from trtplug.backends.trt.trial import RAN
 from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, total_bounds
-from trtplug.report.units import format_bytes, format_dims, format_flops
+from trtplug.report.words import format_bytes, format_dims, format_flops, visible
 
 if TYPE_CHECKING:
-    from trtplug.report.report import (
+    from trtplug.report.data import (
         Report,
         ReportChoice,
         ReportGpu,

@@ -6,11 +6,12 @@ formatted here, by the builder of rows that the other renderers use: the script 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.report.edges import layer_edges
+from trtplug.report.data import ReportTensor
 from trtplug.report.heading import OUTCOMES, choice_words, gpu_words, site_words
-from trtplug.report.names import visible
 from trtplug.report.rows import (
     BoundCell,
     LayerRow,
@@ -22,22 +23,60 @@ from trtplug.report.rows import (
     type_rows,
 )
 from trtplug.report.sections import ASKED
-from trtplug.report.units import (
+from trtplug.report.words import (
     UNKNOWN,
     format_bytes,
     format_dims,
     format_flops,
     format_ratio,
     format_us,
+    visible,
 )
 
 if TYPE_CHECKING:
-    from trtplug.report.report import (
-        Report,
-        ReportCandidate,
-        ReportChoice,
-        ReportTensor,
+    from trtplug.report.data import Report, ReportCandidate, ReportChoice, ReportLayer
+
+
+_WRITERS = 16
+"""Layers may write parts of one tensor, as for a concatenation. So many of them, the latest, are
+joined to each of its readers, which keeps the number of edges linear."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerEdges:
+    """Edges between positions in `report.layers`; they always lead to a later position."""
+
+    between: tuple[tuple[int, int, ReportTensor], ...]
+    """From, to, and the tensor as the writer gives it."""
+    read: tuple[tuple[int, ReportTensor], ...]
+    """A layer, and a tensor of its inputs that no earlier layer wrote."""
+    written: tuple[tuple[int, ReportTensor], ...]
+    """A layer, and a tensor of its outputs that no later layer reads."""
+
+
+def layer_edges(layers: tuple[ReportLayer, ...]) -> LayerEdges:
+    """The edges of the graph, in the order of the layers that they lead to."""
+    between: list[tuple[int, int, ReportTensor]] = []
+    read: list[tuple[int, ReportTensor]] = []
+    writers: dict[str, list[tuple[int, ReportTensor]]] = defaultdict(list)
+    last_reader: dict[str, int] = {}
+    for here, layer in enumerate(layers):
+        for tensor in {t.name: t for t in layer.inputs}.values():
+            last_reader[tensor.name] = here
+            sources = writers.get(tensor.name, [])[-_WRITERS:]
+            between.extend((there, here, written) for there, written in sources)
+            if not sources:
+                read.append((here, tensor))
+        for tensor in layer.outputs:
+            writers[tensor.name].append((here, tensor))
+    written = (
+        pair
+        for name, pairs in writers.items()
+        for pair in pairs
+        if last_reader.get(name, -1) <= pair[0]
     )
+    return LayerEdges(between=tuple(between), read=tuple(read), written=tuple(written))
+
 
 Json = dict[str, object]
 

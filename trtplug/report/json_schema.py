@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import trtplug.report.report as data
+import trtplug.report.data as data
 
 SCHEMA_FILE = Path(__file__).with_name("schema") / "report-1.json"
 

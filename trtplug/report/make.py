@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trtplug
-from trtplug.backends.log import Listing
+from trtplug.backends.layer_listing import Listing
 from trtplug.backends.tactic_table import CandidateTable
 from trtplug.model.external import tensors_of
 from trtplug.profile import GpuProfile
 from trtplug.report.bounds import ASSUMPTIONS
-from trtplug.report.candidates import (
-    Joined,
-    join_tables,
-    unjoined_candidates,
-)
-from trtplug.report.choices import plugin_warnings, stands_for
-from trtplug.report.layers import LayerContext, report_layers
-from trtplug.report.model_facts import ModelFacts
-from trtplug.report.report import (
+from trtplug.report.candidates import Joined, join_tables, unjoined_candidates
+from trtplug.report.data import (
     NOT_RUN,
     SCHEMA,
     Report,
@@ -32,14 +26,78 @@ from trtplug.report.report import (
     ReportModel,
     ReportShape,
     ReportTimingCache,
+    ReportTotals,
+    ReportTypeShare,
     SelectedBy,
 )
-from trtplug.report.sites import report_near_misses, report_sites
-from trtplug.report.totals import report_totals
+from trtplug.report.layers import LayerContext, report_layers
+from trtplug.report.model_facts import ModelFacts
+from trtplug.report.sites import plugin_warnings, report_near_misses, report_sites, stands_for
 
 if TYPE_CHECKING:
-    # It loads the tactics, which most builds have no use for.
-    from trtplug.offer.offer import PluginOffer  # noqa: TC004
+    from collections.abc import Iterable
+
+    from trtplug.plugin.offer import PluginOffer  # noqa: TC004
+    from trtplug.report.data import ReportNearMiss, ReportSite
+
+
+def report_totals(
+    layers: tuple[ReportLayer, ...],
+    sites: tuple[ReportSite, ...],
+    near_misses: tuple[ReportNearMiss, ...],
+) -> ReportTotals:
+    """Totals; figures that a layer does not know are left out of the sum and counted."""
+    statuses = Counter(layer.kernel_status for layer in layers)
+    added = Counter(layer.added for layer in layers)
+    return ReportTotals(
+        layers=len(layers),
+        flops=sum(layer.flops or 0 for layer in layers),
+        bytes=sum(layer.bytes or 0 for layer in layers),
+        layers_without_flops=sum(layer.flops is None for layer in layers),
+        layers_without_bytes=sum(layer.bytes is None for layer in layers),
+        kernels_chosen=statuses["chosen"],
+        kernels_at_first_run=statuses["chosen_at_first_run"],
+        kernels_unknown=statuses["unknown"],
+        added_reformats=added["reformat"],
+        added_casts=added["cast"],
+        added_copies=added["copy"],
+        sites=len(sites),
+        sites_fused=sum(site.outcome == "native_fused" for site in sites),
+        near_misses=len(near_misses),
+        bound_us=_bounds(layers),
+        by_type=_by_type(layers),
+        layers_by_dtype=dict(Counter(x.outputs[0].dtype for x in layers if x.outputs)),
+    )
+
+
+def _bounds(layers: Iterable[ReportLayer]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for layer in layers:
+        for profile, bound in layer.bound_us.items():
+            sums[profile] = sums.get(profile, 0.0) + bound
+    return sums
+
+
+def _by_type(layers: tuple[ReportLayer, ...]) -> tuple[ReportTypeShare, ...]:
+    groups: dict[str, list[ReportLayer]] = {}
+    for layer in layers:
+        groups.setdefault(layer.type, []).append(layer)
+    shares = (
+        ReportTypeShare(
+            type=kind,
+            layers=len(group),
+            flops=_sum(layer.flops for layer in group),
+            bytes=_sum(layer.bytes for layer in group),
+            bound_us=_bounds(group),
+        )
+        for kind, group in groups.items()
+    )
+    return tuple(sorted(shares, key=lambda s: (-max(s.bound_us.values(), default=0.0), s.type)))
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(v or 0 for v in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.report.names import visible
-from trtplug.report.report import ReportLayer
-from trtplug.report.units import (
+from trtplug.report.data import ReportLayer
+from trtplug.report.words import (
     UNKNOWN,
     format_bytes,
     format_count,
@@ -22,17 +21,13 @@ from trtplug.report.units import (
     format_ratio,
     format_share,
     format_us,
+    visible,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trtplug.report.report import (
-        BoundBy,
-        Report,
-        ReportTensor,
-        ReportTypeShare,
-    )
+    from trtplug.report.data import BoundBy, Report, ReportTensor, ReportTypeShare
 
 FIRST_RUN = "chosen at first run"
 NOT_TOLD = "not told"

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.report.heading import OUTCOMES, added_counts, choice_words, plural, site_words
-from trtplug.report.names import visible
 from trtplug.report.rows import kernel_words, near_misses_by_reason, tensors_words
-from trtplug.report.units import format_bytes, format_margin, format_us
+from trtplug.report.words import format_bytes, format_margin, format_us, visible
 
 if TYPE_CHECKING:
-    from trtplug.report.report import Report, ReportChoice, ReportLayer, ReportSite
+    from trtplug.report.data import Report, ReportChoice, ReportLayer, ReportSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from trtplug.model.graph import Graph, index_graph
 from trtplug.model.validate import validate_nodes
 from trtplug.ops.cbr import DOMAIN
-from trtplug.rewrite.pair import Pair, PairMiss
-from trtplug.rewrite.rules.cbr import Match, finish, match_downwards
-from trtplug.rewrite.rules.cbr_pair import match_pairs
+from trtplug.rewrite.cbr_pair_rule import match_pairs
+from trtplug.rewrite.cbr_rule import Match, finish, match_downwards
 from trtplug.rewrite.scope import Scope
-from trtplug.rewrite.site import NearMiss, NearMissReason, Site
+from trtplug.rewrite.site import NearMiss, NearMissReason, Pair, PairMiss, Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from trtplug.model.load import Model
     from trtplug.model.shapes import ShapeTable
     from trtplug.rewrite.find import Found
-    from trtplug.rewrite.pair import Pair
-    from trtplug.rewrite.site import Site
+    from trtplug.rewrite.site import Pair, Site
     from trtplug.tensor import Sizes
 
 SCHEMA = "trtplug.sites/1"

@@ -15,18 +15,16 @@ from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
 from trtplug.ops.cbr import DOMAIN, VERSION
 from trtplug.ops.cbr_function import ELEM_TYPES, FIRST_IR_WITH_OVERLOADS
+from trtplug.rewrite.cbr_pair_rule import PairMatch
 from trtplug.rewrite.find import keeps_overridable, search
-from trtplug.rewrite.nodes import CbrNodes, Names, NodeMaker
-from trtplug.rewrite.pair import Pair
-from trtplug.rewrite.rules.cbr_pair import PairMatch
-from trtplug.rewrite.site import NearMiss, Site
-from trtplug.rewrite.units import Unit, join_pairs, matches_of
+from trtplug.rewrite.nodes import CbrNodes, Names, NodeMaker, Unit, join_pairs, matches_of
+from trtplug.rewrite.site import NearMiss, Pair, Site
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from trtplug.model.load import Model
-    from trtplug.rewrite.rules.cbr import Match
+    from trtplug.rewrite.cbr_rule import Match
     from trtplug.rewrite.scope import Scope
 
     _Chosen = dict[Graph, tuple[Scope, tuple[Unit, ...]]]

@@ -6,6 +6,34 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+import numpy as np
+
+from trtplug.ops.cbr import UNBOUNDED, CbrAttributes
+from trtplug.ops.cbr_pair import CbrPairAttributes
+
+
+def cbr_attributes(site: Site) -> CbrAttributes:
+    """The attributes of the CBR node that stands for a site."""
+    return CbrAttributes(
+        kernel_shape=site.kernel_shape,
+        strides=site.strides,
+        pads=site.pads,
+        dilations=site.dilations,
+        group=site.group,
+        activation=site.activation,
+        alpha=_float32(site.alpha),
+        beta=_float32(site.beta),
+        min=_float32(max(site.minimum, -UNBOUNDED)),
+        max=_float32(min(site.maximum, UNBOUNDED)),
+        residual=site.residual,
+    )
+
+
+def _float32(value: float) -> float:
+    """What an attribute holds: the overload's name must say the same."""
+    return float(np.float32(value))
+
+
 Residual = Literal["none", "before_activation", "after_activation"]
 
 
@@ -129,5 +157,65 @@ class NearMiss:
 
     conv: str
     reason: NearMissReason
+    node: str
+    """Label of the node that is in the way; the convolution's own where it is itself."""
+
+
+class PairMissReason(str, Enum):
+    """Why a grouped convolution is not the first of a pair."""
+
+    sentence: str
+    """One sentence for people, as in the README."""
+
+    def __new__(cls, code: str, sentence: str) -> PairMissReason:
+        """Members are their code; the sentence is an attribute."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.sentence = sentence
+        return member
+
+    NOT_DEPTHWISE = (
+        "not_depthwise",
+        "The convolution has groups, but not one filter for each channel.",
+    )
+    RESIDUAL = ("residual", "The depthwise convolution has a residual of its own.")
+    GRAPH_OUTPUT = (
+        "graph_output",
+        "What lies between the convolutions is an output of the graph, so it must stay.",
+    )
+    MULTI_CONSUMER = (
+        "multi_consumer",
+        "What lies between the convolutions is read by other nodes as well.",
+    )
+    NO_CONSUMER = ("no_consumer", "Nothing reads the depthwise convolution's result.")
+    OTHER_OP = ("other_op", "The next node begins no site: it is no convolution, or a near miss.")
+    TYPE_CHANGE = ("type_change", "The two convolutions compute in different types.")
+    NOT_POINTWISE = (
+        "not_pointwise",
+        "The next convolution is not 1x1 with one group, stride 1 and no padding.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A depthwise site, and the pointwise site that alone reads it."""
+
+    depthwise: Site
+    pointwise: Site
+    attributes: CbrPairAttributes
+    """Those of the CBRPair node."""
+
+    @property
+    def label(self) -> str:
+        """Both convolutions, such as `dw+pw`."""
+        return f"{self.depthwise.conv}+{self.pointwise.conv}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairMiss:
+    """A site with groups that is not the first of a pair."""
+
+    conv: str
+    reason: PairMissReason
     node: str
     """Label of the node that is in the way; the convolution's own where it is itself."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trtplug.model.constants import Constant
     from trtplug.model.convolution import Convolution
     from trtplug.model.load import Model
-    from trtplug.rewrite.rules.cbr import Match
+    from trtplug.rewrite.cbr_rule import Match
     from trtplug.rewrite.scope import Scope
 
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,7 +13,7 @@ sys.path[:0] = [*sys.argv[1].split(":"), str(Path(__file__).parents[3])]
 import numpy as np  # noqa: E402
 import tensorrt as trt  # noqa: E402
 
-from tests.backends.plugin_expressions import Builder, Expression, Registry  # noqa: E402
+from tests.backends.trt.plugin_expressions import Builder, Expression, Registry  # noqa: E402
 
 REGISTRY = Registry()
 
@@ -49,8 +49,9 @@ trt.ISymExpr = ISymExpr
 trt.DimsExprs = lambda length: [None] * length
 trt.get_plugin_registry = lambda: REGISTRY
 
-from trtplug.backends.trt_plugin_sites import TYPE_NAMES, PluginSites  # noqa: E402
-from trtplug.backends.trt_quick_plugins import (  # noqa: E402
+from trtplug.backends.trt.plugins import (  # noqa: E402  # noqa: E402
+    TYPE_NAMES,
+    PluginSites,
     has_quick_plugins,
     plugin_package,
     register_quick_plugins,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtplug.distribution import installed_version
 from trtplug.errors import BackendMissingError
+from trtplug.settings import installed_version
 
 if TYPE_CHECKING:
     from trtplug.backends.cuda_layer.interface import CudaLayer

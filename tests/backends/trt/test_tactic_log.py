@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.backends.trt.tactic_logs import (
+    KEY,
+    OTHER_KEY,
+    SAMPLE_10_8,
+    SAMPLE_11,
+    prefixed,
+    print_table,
+    table,
+)
+from trtplug.backends.tactic_table import Candidate, CandidateTable
+from trtplug.backends.trt.tactic_log import Message, parse_tactic_log, parse_tactic_text
+
+
+def test_the_sample_of_10_8():
+    log = parse_tactic_text(SAMPLE_10_8)
+    assert (log.unread, log.loose) == (0, 0)
+    (found,) = log.tables
+    assert (found.op, found.key, found.complete) == ("matMul1", KEY, True)
+    assert [c.tactic_id for c in found.candidates] == [3, 5, 6]
+    assert found.chosen.kernel == "sm80_xmma_gemm_tilesize32x32x64_stage3"
+    assert found.chosen.cost_ms == 0.011264
+    assert found.written == found.selected == "0x665ded9abbf88"
+    assert found.margin == pytest.approx(0.05454, abs=1e-4)
+
+
+def test_the_shape_of_11_names_onnx_nodes_and_has_prefixes():
+    (found,) = parse_tactic_text(SAMPLE_11).tables
+    assert found.onnx_layers == ("node_linear",)
+    assert found.candidates[1].parameter == "split_k=2"
+    assert found.complete
+    assert found.written is None
+    assert found.near_tie is True
+
+
+def test_one_message_may_hold_a_whole_table():
+    log = parse_tactic_log([Message(text=SAMPLE_10_8)])
+    assert log == parse_tactic_text(SAMPLE_10_8)
+
+
+def test_columns_go_by_the_header():
+    text = SAMPLE_10_8.replace("prediction_correlation, ", "").replace(" 0.50673,", "")
+    text = text.replace(" 0.51157,", "").replace(" 0.50600,", "")
+    (found,) = parse_tactic_text(text).tables
+    assert [c.correlation for c in found.candidates] == [None] * 3
+    assert [c.cost_ms for c in found.candidates] == [0.011264, 0.0118784, 0.0123904]
+    assert found.complete
+
+
+def test_kernels_may_hold_commas():
+    name = "void cutlass::Kernel<int, 3, (bool)1>"
+    text = SAMPLE_10_8.replace("sm80_xmma_gemm_tilesize64x32x64_stage4", name)
+    (found,) = parse_tactic_text(text).tables
+    assert found.candidates[1].kernel == name
+
+
+def test_a_damaged_row_is_counted_and_the_table_not_whole():
+    text = SAMPLE_10_8.replace("0.0118784", "oops")
+    log = parse_tactic_text(text)
+    assert log.unread == 1
+    assert not log.tables[0].complete
+    assert len(log.tables[0].candidates) == 2
+
+
+@pytest.mark.parametrize("lines", range(8))
+def test_a_log_that_ends_early_gives_what_it_has(lines):
+    text = "".join(SAMPLE_10_8.splitlines(keepends=True)[:lines])
+    log = parse_tactic_text(text)
+    assert len(log.tables) == (1 if lines else 0)
+    assert all(t.complete == (lines >= 7) for t in log.tables)
+
+
+def test_a_line_cut_within_its_hash_is_not_trusted():
+    """The rest of the hash could be that of another candidate."""
+    short = SAMPLE_10_8.replace("0x393e4ef8ad243", "0x665")
+    cut = short[: short.index("The selected tactic")] + (
+        "The selected tactic is (tactic hash, cost(in ms)):0x665"
+    )
+    (found,) = parse_tactic_text(cut).tables
+    assert found.selected == "0x665"
+    assert not found.complete
+
+
+def interleave(*streams):
+    """One line of each in turn."""
+    streams = [list(s) for s in streams]
+    while any(streams):
+        for number, stream in enumerate(streams):
+            if stream:
+                yield number, stream.pop(0)
+
+
+def test_threads_that_write_between_each_other_are_told_apart():
+    one, two = table("a", [0.01, 0.02]), table("b", [0.01, 0.03, 0.05], key=OTHER_KEY)
+    lines = list(interleave(print_table(one), print_table(two)))
+    log = parse_tactic_log(Message(text=line, thread=n) for n, line in lines)
+    assert log.tables == (one, two)
+    text = "".join(f"[V] [thread {n}] {line}\n" for n, line in lines)
+    assert parse_tactic_text(text).tables == (one, two)
+
+
+def test_without_threads_nothing_is_guessed():
+    one, two = table("a", [0.01, 0.02]), table("b", [0.01, 0.03, 0.05], key=OTHER_KEY)
+    text = "".join(line + "\n" for _, line in interleave(print_table(one), print_table(two)))
+    log = parse_tactic_text(text)
+    assert [t.complete for t in log.tables] == [False, False]
+
+
+def test_without_threads_a_table_broken_by_another_is_put_together_by_its_figures():
+    one, two = table("a", [0.01, 0.02]), table("b", [0.5, 0.7], key=OTHER_KEY)
+    first, second = list(print_table(one)), list(print_table(two))
+    text = "".join(line + "\n" for line in [*first[:4], *second, *first[4:]])
+    log = parse_tactic_text(text)
+    assert [t.candidates for t in log.tables] == [one.candidates, two.candidates]
+    assert [t.selected for t in log.tables] == [one.selected, two.selected]
+    # Put together, but by conclusion: it is not to be acted on.
+    assert not any(t.complete for t in log.tables)
+
+
+def test_tables_with_one_fastest_time_are_told_apart_by_their_order():
+    one = table("a", [0.01, 0.02, 0.03])
+    two = table("b", [0.01, 0.015], key=OTHER_KEY)
+    first, second = list(print_table(one)), list(print_table(two))
+    text = "".join(line + "\n" for line in [*first[:5], *second, *first[5:]])
+    log = parse_tactic_text(text)
+    assert [t.candidates for t in log.tables] == [one.candidates, two.candidates]
+
+
+def test_a_choice_belongs_to_the_table_that_has_its_hash():
+    one, two = table("a", [0.01, 0.02]), table("b", [0.5, 0.7], key=OTHER_KEY)
+    first, second = list(print_table(one)), list(print_table(two))
+    text = "".join(line + "\n" for line in [*first[:5], *second[:5], *first[5:], *second[5:]])
+    log = parse_tactic_text(text)
+    assert [t.selected for t in log.tables] == [one.selected, two.selected]
+    assert [t.written for t in log.tables] == [one.written, two.written]
+
+
+def test_an_operation_without_a_table_does_not_spoil_the_rest():
+    hit = f"Autotuning op hit(key: {OTHER_KEY}):\n"
+    log = parse_tactic_text(hit * 3 + SAMPLE_10_8 + SAMPLE_10_8)
+    assert [len(t.candidates) for t in log.tables] == [0, 0, 0, 3, 3]
+    assert log.tables[-1].complete
+
+
+def test_a_long_log_takes_time_in_proportion():
+    tables = [table(f"op{n}", [0.01, 0.02], key=f"0x{n:032x}") for n in range(3000)]
+    text = prefixed([line for t in tables for line in print_table(t)], "[V] ")
+    assert parse_tactic_text(text).tables == tuple(tables)
+
+
+# No line breaks, and nothing that builders put around names.
+NAMES = st.text("abz09_-+/.@ <>=%|`#\u00e9\u202e\U0001f600", min_size=1, max_size=20)
+NAMES = NAMES.map(str.strip).filter(bool)
+HASHES = st.integers(0, 2**64 - 1).map(lambda n: f"0x{n:x}")
+FINITE = st.floats(min_value=1e-6, max_value=1e3, allow_nan=False)
+
+
+@st.composite
+def tables(draw) -> CandidateTable:
+    costs = sorted(draw(st.lists(FINITE, min_size=1, max_size=6)))
+    hashes = draw(st.lists(HASHES, min_size=len(costs), max_size=len(costs), unique=True))
+    rows = tuple(
+        Candidate(
+            tactic_id=draw(st.integers(0, 10**6)),
+            cost_ms=cost,
+            ratio=cost / costs[0],
+            correlation=draw(FINITE),
+            kernel=draw(NAMES),
+            tactic_hash=tactic,
+            parameter=draw(st.one_of(st.just(""), NAMES)),
+        )
+        for cost, tactic in zip(costs, hashes, strict=True)
+    )
+    chosen = draw(st.sampled_from(rows))
+    return CandidateTable(
+        op=draw(NAMES),
+        key=f"0x{draw(st.integers(0, 2**128 - 1)):032x}",
+        onnx_layers=tuple(dict.fromkeys(draw(st.lists(NAMES, max_size=3)))),
+        candidates=rows,
+        selected=chosen.tactic_hash,
+        selected_ms=chosen.cost_ms,
+        written=draw(st.sampled_from([None, chosen.tactic_hash])),
+        complete=True,
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(tables(), max_size=4))
+def test_what_was_printed_is_what_is_read(printed):
+    text = prefixed(
+        [line for t in printed for line in print_table(t)], "[11/30/2026-11:03:15] [V] "
+    )
+    assert parse_tactic_text(text).tables == tuple(printed)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(tables(), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_what_threads_printed_in_any_order_is_what_is_read(printed, random):
+    streams = [[(n, line) for line in print_table(t)] for n, t in enumerate(printed)]
+    mixed = []
+    while any(streams):
+        mixed.append(random.choice([s for s in streams if s]).pop(0))
+    found = parse_tactic_log(Message(text=line, thread=n) for n, line in mixed).tables
+    assert sorted(found, key=repr) == sorted(printed, key=repr)
+
+
+PIECES = [*SAMPLE_10_8.splitlines(), *SAMPLE_11.splitlines(), "3,", "0x", ", ,", "\x00", "[V] "]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=60)), max_size=30))
+def test_garbage_raises_nothing(lines):
+    log = parse_tactic_text("\n".join(lines))
+    for found in log.tables:
+        assert found.complete <= (found.chosen is not None)
+        assert all(c.cost_ms is None or c.cost_ms >= 0 for c in found.candidates)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tables(), st.data())
+def test_cut_anywhere_raises_nothing_and_invents_nothing(printed, data):
+    text = prefixed(list(print_table(printed)), "[V] ")
+    cut = data.draw(st.integers(0, len(text)))
+    log = parse_tactic_text(text[:cut])
+    hashes = {c.tactic_hash for c in printed.candidates}
+    for found in log.tables:
+        # The last row may be cut within its hash, which is then a shorter one.
+        assert all(c.tactic_hash in hashes for c in found.candidates[:-1])
+        assert dataclasses.replace(found, complete=True) == printed or len(text) > cut

@@ -1,0 +1,123 @@
+"""Offers for models without a GPU at hand, and the model behind their plugin nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from tests.kernels.unpacking import unpack_pair, unpack_pair_biases, unpack_weights
+from trtplug.kernels.kit import read_kit
+from trtplug.kernels.packing import pack_bias, pack_weights
+from trtplug.kernels.pair_packing import pack_pair
+from trtplug.kernels.pair_problem import PairProblem
+from trtplug.model.files import digest_model
+from trtplug.model.precision_options import PrecisionWish
+from trtplug.model.source import read_source
+from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
+from trtplug.ops.plugin_layer import LAYER_INPUTS
+from trtplug.plugin.choose import make_ask
+from trtplug.plugin.evidence import NO_EVIDENCE
+from trtplug.plugin.offer import PluginOffer, make_offer
+from trtplug.plugin.options import PluginWish
+from trtplug.profile import load_profiles
+from trtplug.settings import resource_folder
+from trtplug.store import Store
+from trtplug.target import Sm
+from trtplug.tensor import parse_shape_range
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtplug.model.source import Source
+
+
+def source_of(path: Path, *shapes: str, precision="keep", more=()) -> Source:
+    return read_source(
+        path,
+        digest_model(path).sha256,
+        tuple(map(parse_shape_range, shapes)),
+        PrecisionWish(target=precision),
+        tuple(tuple(map(parse_shape_range, profile)) for profile in more),
+    )
+
+
+def ask_for(*, sm=90, gpus=("h200",), evidence=NO_EVIDENCE, shared_bytes=None, **wish):
+    profiles = load_profiles((resource_folder("profiles"),))
+    given = PluginWish(**{"mode": "always", **wish})
+    return make_ask(given, evidence, "NVIDIA Double", Sm(sm), gpus, profiles, shared_bytes)
+
+
+def offer_of(source: Source, folder: Path, events=None, **wish) -> PluginOffer:
+    hear = events.append if events is not None else lambda _: None
+    # Beside the folder of a test: kernels are compiled once for all tests of a run.
+    kernels = Store(root=folder.parent / "kernels")
+    return make_offer(source, ask_for(**wish), folder / "offer", kernels, 2, hear)
+
+
+def plugin_nodes(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
+    return {n.name: n for n in model.graph.node if n.domain == cbr.DOMAIN}
+
+
+def site_of(node: onnx.NodeProto, offer: PluginOffer):
+    (digest,) = (a.s.decode() for a in node.attribute if a.name == "site")
+    return read_kit(offer.kit).sites[digest]
+
+
+def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
+    """The model that was made for the builder, with nodes that ONNX Runtime can run.
+
+    Each plugin node becomes the op that it stands for, on its own weights, unpacked.
+    """
+    model = onnx.load(offer.model, load_external_data=False)
+    weights = {t.name: t for t in model.graph.initializer}
+    functions = {}
+    for node in plugin_nodes(model).values():
+        site = site_of(node, offer)
+        given = dict(zip(LAYER_INPUTS[node.op_type], node.input, strict=True))
+        x, *rest = (given.pop(n) for n in ("x", "residual") if n in given)
+        packed = [numpy_helper.to_array(weights[n]) for n in given.values()]
+        plain = _unpack_pair(site, packed) if site.op == "CBRPair" else _unpack(site, packed)
+        names = [f"{node.name}.plain{n}" for n in range(len(plain))]
+        dtype = packed[0].dtype
+        model.graph.initializer.extend(
+            numpy_helper.from_array(np.ascontiguousarray(v).astype(dtype), n)
+            for n, v in zip(names, plain, strict=True)
+        )
+        op = (cbr_pair, cbr_pair_function) if site.op == "CBRPair" else (cbr, cbr_function)
+        attributes, kind = site.problem.attributes, site.problem.dtype
+        overload = op[1].overload_name(attributes, kind)
+        made = op[0].make_node(attributes, [x, *names, *rest], node.output[0], node.name, overload)
+        node.CopyFrom(made)
+        functions[overload] = op[1].make_function(attributes, kind, opset)
+    model.functions.extend(functions.values())
+    model.ir_version = max(model.ir_version, cbr_function.FIRST_IR_WITH_OVERLOADS)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def _unpack(site, packed):
+    tactic, problem = site.tactics[0], site.problem
+    shape = pack_weights(tactic, problem, np.zeros(problem.weight_shape, np.int8)).shape
+    weights = unpack_weights(tactic, problem, packed[0].reshape(shape))
+    return weights, _unpack_bias(tactic, problem, packed[1])
+
+
+def _unpack_bias(tactic, problem, packed):
+    """Which element of the packed bias is whose: packed numbers of outputs tell."""
+    numbers = np.arange(1, problem.outputs + 1)
+    places = pack_bias(tactic, problem, numbers)
+    return np.array([packed[places == n][0] for n in numbers])
+
+
+def _unpack_pair(site, packed):
+    tactic, problem = site.tactics[0], site.problem
+    assert isinstance(problem, PairProblem)
+    zeros = tuple(np.zeros(p.weight_shape, np.int8) for p in (problem.depthwise, problem.pointwise))
+    shapes = [p.shape for p in pack_pair(tactic, problem, zeros)]
+    both = (packed[0].reshape(shapes[0]), packed[2].reshape(shapes[1]))
+    first, second = unpack_pair(tactic, problem, both)
+    biases = unpack_pair_biases(problem, (packed[1], packed[3]))
+    return first, biases[0], second, biases[1]

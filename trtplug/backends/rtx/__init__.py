@@ -1,0 +1,1 @@
+"""TensorRT-RTX: builds ahead of time, without a GPU."""

@@ -1,0 +1,76 @@
+"""TensorRT-RTX as a backend, seen from the parent: what it can do, without loading it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from trtplug.backends.backend import Capabilities
+from trtplug.backends.options import option_flag
+from trtplug.backends.rtx import child
+from trtplug.errors import OptionUnsupportedError
+from trtplug.settings import installed_version
+from trtplug.target import Sm
+
+if TYPE_CHECKING:
+    from trtplug.backends.options import BuildOptions
+
+
+_PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
+
+_SMS = (75, 80, 86, 89, 120, 121)
+"""`ComputeCapability` of 1.7; a test holds it against the bindings."""
+
+
+class RtxBackend:
+    """Builds ahead of time for named SMs on a machine with no GPU; knows no plugins."""
+
+    name = "rtx"
+
+    def version(self) -> str | None:
+        """Version of the installed package, which is that of the library inside it."""
+        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
+
+    def capabilities(self) -> Capabilities:
+        """All SMs that RTX knows, where it is installed."""
+        sms = tuple(Sm(n) for n in _SMS) if self.version() else ()
+        return Capabilities(
+            sms=sms, needs_gpu=False, plugins=False, timing_cache=False, reproducible=True
+        )
+
+    def child_command(self) -> tuple[str, ...]:
+        """This interpreter, running the adapter."""
+        # Imported above, so that its bytecode is cached: compiling it in the child would leave
+        # another heap behind, and another heap is other bytes in the engine.
+        return (sys.executable, "-m", child.__name__)
+
+    def how_to_get(self) -> str:
+        """The package."""
+        return "pip install tensorrt-rtx-cu13 (Linux x86-64, no GPU needed)"
+
+    def problem(self) -> str:
+        """That it is not installed."""
+        return "" if self.version() else "it is not installed"
+
+    def check_options(self, options: BuildOptions) -> None:
+        """Refuses what enterprise TensorRT alone has.
+
+        Raises:
+            OptionUnsupportedError: the first such option.
+        """
+        changed = options.trt.changed()
+        if changed:
+            raise OptionUnsupportedError(
+                option=option_flag(next(iter(changed))),
+                backend=self.name,
+                version=self.version() or "",
+                advice="it is an option of enterprise TensorRT: --backend trt",
+            )
+
+    def place(self) -> str:
+        """Nothing: an engine depends on its SM alone."""
+        return ""
+
+    def passed_on(self) -> tuple[str, ...]:
+        """Nothing: what is set could reach an engine."""
+        return ()

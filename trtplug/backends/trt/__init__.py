@@ -1,0 +1,1 @@
+"""Enterprise TensorRT: builds for the local GPU by timing kernels on it."""

@@ -1,0 +1,1 @@
+"""One build command: planned, carried out, and its files made."""

@@ -1,1 +1,0 @@
-"""The builds of one command, each in a process of its own."""

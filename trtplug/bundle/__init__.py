@@ -1,0 +1,1 @@
+"""Engines as files, and the folder they ship in."""

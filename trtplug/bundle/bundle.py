@@ -1,0 +1,124 @@
+"""The bundle: the folder that is shipped, published whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from trtplug.bundle.manifest import ManifestTarget
+from trtplug.document import from_own_json, to_json
+from trtplug.errors import DocumentError, OutputError, OutputInTheWayError
+from trtplug.store import as_output_error, scratch_folder, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+
+@contextlib.contextmanager
+def bundle_folder(out: Path) -> Iterator[Path]:
+    """A scratch folder to fill; on a clean exit it is published as `out`.
+
+    A bundle that stands there is replaced in one step where the system can exchange two folders.
+
+    Raises:
+        OutputInTheWayError: `out` is something else than a bundle of ours.
+        OutputError: it cannot be written.
+    """
+    refuse_if_in_the_way(out)
+    prefix = f".{out.name}.partial-"
+    sweep(out.parent, prefix)
+    with scratch_folder(out.parent, prefix) as folder, as_output_error(out):
+        yield folder
+        _publish(folder, out)
+
+
+def refuse_if_in_the_way(out: Path) -> None:
+    """Raises OutputInTheWayError for what must not be replaced, OutputError for what cannot be."""
+    with as_output_error(out):
+        _refuse_if_in_the_way(out)
+
+
+def _refuse_if_in_the_way(out: Path) -> None:
+    try:
+        str(out.absolute()).encode()
+    except UnicodeEncodeError as error:
+        # The path goes to the builder, which takes UTF-8 alone.
+        problem = "its path is not UTF-8; choose another"
+        raise OutputError(path=ascii(str(out)), problem=problem) from error
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise OutputInTheWayError(path=str(out), problem="it is no folder")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    from trtplug.bundle.manifest import MANIFEST, files_below, read_manifest
+
+    try:
+        manifest = read_manifest(out)
+    except DocumentError as error:
+        problem = "it is a folder that holds something else than a bundle"
+        raise OutputInTheWayError(path=str(out), problem=problem) from error
+    strangers = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
+    if strangers:
+        problem = f"it holds files that no build put there, such as {strangers[0]}"
+        raise OutputInTheWayError(path=str(out), problem=problem)
+
+
+def _publish(folder: Path, out: Path) -> None:
+    if not out.exists():
+        folder.rename(out)
+    elif _exchange(folder, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with scratch_folder(out.parent, f".{out.name}.partial-") as away:
+            out.rename(away / "old")
+            folder.rename(out)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swaps two folders in one step (renameat2, Linux 3.15); False where that cannot be done."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    if renameat2 is None:
+        return False
+    result: int = renameat2(
+        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    )
+    return result == 0
+
+
+_TARGET = "target.json"
+
+
+def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
+    """Copies a target's files, and what the manifest says of it, into a store entry."""
+    for file in target.files:
+        shutil.copyfile(folder / file.path, entry / file.path.rpartition("/")[2])
+    (entry / _TARGET).write_text(to_json(target), encoding="utf-8")
+
+
+def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:
+    """Copies the files of a store entry into a bundle under way; None where they are not usable.
+
+    Another process may clear the entry away meanwhile; then nothing of it is left in the bundle.
+    """
+    places: list[Path] = []
+    try:
+        target = from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
+        for file in target.files:
+            _, _, name = file.path.rpartition("/")
+            place = folder / target.sm / name
+            place.parent.mkdir(exist_ok=True)
+            places.append(place)
+            shutil.copyfile(entry / name, place)
+    except (ValueError, FileNotFoundError):
+        for place in places:
+            place.unlink(missing_ok=True)
+        return None
+    return dataclasses.replace(target, from_store=True)

@@ -1,0 +1,179 @@
+"""The manifest: what a bundle holds, for whom, and with which digests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.document import read_document, to_json
+from trtplug.store import sha256_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+SCHEMA = "trtplug.manifest/1"
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestModel:
+    """The model that came in."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One file of the bundle."""
+
+    path: str
+    """Below the bundle, with `/`."""
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEngine:
+    """The engine of a target."""
+
+    file: str
+    sha256: str
+    canonical_sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far repeated builds of one target agreed."""
+
+    builds: int
+    same_bytes: bool
+    same_canonical: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestTarget:
+    """One engine and what belongs to it."""
+
+    target: str
+    sm: str
+    gpus: tuple[str, ...]
+    """Profiles of the GPUs that it serves."""
+    backend: str
+    backend_version: str
+    engine: ManifestEngine
+    files: tuple[ManifestFile, ...]
+    shapes: tuple[str, ...]
+    """Such as `x=1x3x320x320:1x3x640x640:1x3x960x960`."""
+    precision: str
+    flags: Mapping[str, str]
+    from_store: bool
+    """Whether the engine was taken from the store, and no builder ran."""
+    build_seconds: float
+    """Of the build that made it."""
+    peak_bytes: int
+    """Largest resident size of the builder's process."""
+    aslr_off: bool
+    """Whether it was built without address-space randomisation, which reproducing it needs."""
+    agreement: Agreement | None
+    """Set where it was built several times."""
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFailure:
+    """A target that was asked for and not built."""
+
+    target: str
+    code: str
+    message: str
+    hint: str
+    log: str | None
+    """Path of its build log in the bundle, where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Everything in a bundle."""
+
+    schema: str
+    tool_version: str
+    model: ManifestModel
+    targets: tuple[ManifestTarget, ...]
+    failures: tuple[ManifestFailure, ...]
+    files: tuple[ManifestFile, ...]
+    """Files that belong to no target: logs of failed builds."""
+
+    def every_file(self) -> tuple[ManifestFile, ...]:
+        """All files but the manifest itself."""
+        return tuple(f for t in self.targets for f in t.files) + self.files
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a bundle.
+
+    Raises:
+        DocumentError: missing, not JSON, of another schema or version, or with unfit fields.
+    """
+    return read_document(Manifest, SCHEMA, folder / MANIFEST)
+
+
+def describe_file(folder: Path, path: str) -> ManifestFile:
+    """A file of a bundle as the manifest lists it."""
+    file = folder / path
+    return ManifestFile(path=path, sha256=sha256_of(file), bytes=file.stat().st_size)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Writes `manifest.json` into a bundle under way."""
+    (folder / MANIFEST).write_text(to_json(manifest), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleCheck:
+    """How a bundle compares with its manifest."""
+
+    manifest: Manifest
+    files: int
+    problems: tuple[str, ...]
+    """One sentence a file, each naming it; empty where all is as it was written."""
+
+
+def verify_bundle(folder: Path) -> BundleCheck:
+    """Compares every file of a bundle with its manifest.
+
+    Raises:
+        DocumentError: there is no usable manifest.
+    """
+    manifest = read_manifest(folder)
+    listed = manifest.every_file()
+    problems = [p for f in listed if (p := _compare(folder, f))]
+    strangers = files_below(folder) - {f.path for f in listed} - {MANIFEST}
+    problems += [f"{path}: not in the manifest" for path in sorted(strangers)]
+    return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
+
+
+def _compare(folder: Path, listed: ManifestFile) -> str:
+    if ".." in listed.path.split("/") or listed.path.startswith("/"):
+        return f"{listed.path}: lies outside the bundle"
+    file = folder / listed.path
+    try:
+        if file.exists() and not file.is_file():
+            return f"{listed.path}: no regular file"
+        size = file.stat().st_size
+        if size != listed.bytes:
+            return f"{listed.path}: {size} bytes, the manifest says {listed.bytes}"
+        return "" if sha256_of(file) == listed.sha256 else f"{listed.path}: its bytes have changed"
+    except FileNotFoundError:
+        return f"{listed.path}: missing"
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return f"{listed.path}: {getattr(error, 'strerror', None) or error}"
+
+
+def files_below(folder: Path) -> set[str]:
+    """Paths of all files in a folder, below it, with `/`."""
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}

@@ -1,1 +1,0 @@
-"""The tactics that a model's sites could run with: listed, compiled, predicted and checked."""

@@ -1,1 +1,0 @@
-"""Engines as files: their digests, the bundle they ship in, the lock that records their choices."""

@@ -1,0 +1,277 @@
+"""The emulator's verdict on the kernels of a model's sites, for `trtplug kernels check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtplug.errors import PtxError
+from trtplug.kernels.compile import Kernel
+from trtplug.kernels.either import x_dtype_of_either
+from trtplug.kernels.either_check import EitherTensors, random_either, run_either
+from trtplug.kernels.layout import from_bits, to_bits
+from trtplug.kernels.pair_check import PairTensors
+from trtplug.kernels.run_check import Tensors, relative_error
+from trtplug.kernels.symbolic import launch_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from trtplug.kernels.compile import Outcome
+    from trtplug.kernels.listing import Task
+    from trtplug.kernels.run_check import Checked
+
+
+if TYPE_CHECKING:
+    Array = NDArray[Any]
+
+
+SCHEMA = "trtplug.kernel-checks/1"
+
+MODEL_TOLERANCE = {"float": 1e-4, "float16": 5e-3, "bfloat16": 4e-2}
+"""Largest relative error against the model's own output of a site, which is in FP32 mostly.
+
+Unlike in `TOLERANCE` there are the roundings of inputs and weights in it as well: each of the two
+is as large as that of the output, and where terms cancel they weigh more.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SiteTensors:
+    """What a model gives one of its sites, and what it makes of it; float32."""
+
+    x: Array
+    weights: Array
+    bias: Array
+    residual: Array | None
+    output: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairSiteTensors:
+    """The same of both sites of a pair; what lies between them is not given to its kernel."""
+
+    depthwise: SiteTensors
+    pointwise: SiteTensors
+
+    @property
+    def x(self) -> Array:
+        """Input of the pair."""
+        return self.depthwise.x
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckEntry:
+    """The verdict on one kernel."""
+
+    sites: tuple[str, ...]
+    """Convolutions, or pairs, of the problem; one alone where the tensors are the model's own."""
+    tactic: str
+    sm: str
+    status: str
+    """`passed`, `failed`, `not_emulated`; without a kernel `refused` or `unsupported-sm`."""
+    input_dims: tuple[int, ...]
+    blocks: int
+    """Blocks that were run."""
+    block_numbers: tuple[int, ...] | None
+    """Which, where not all; x fastest."""
+    grid_blocks: int
+    """Blocks of the grid at these sizes."""
+    relative_error: float | None
+    """||out - reference|| / ||reference|| over what those blocks write."""
+    tolerance: float | None
+    model_error: float | None
+    """The same against ONNX Runtime's output of the site; None with random tensors."""
+    model_tolerance: float | None
+    problems: tuple[str, ...]
+    """What was found: wrong numbers, races, accesses out of bounds and the like, in words."""
+    warp_instructions: int | None
+    shared_ratio: float | None
+    """Waves of shared memory over the fewest possible."""
+    global_ratio: float | None
+    """Sectors of global memory over the fewest possible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksDocument:
+    """Everything that `trtplug kernels check` says."""
+
+    schema: str
+    model: str
+    sha256: str
+    seed: int
+    activations: str
+    """`random`, or `model`: inputs of sites as they are in the model, and its weights."""
+    checks: tuple[CheckEntry, ...]
+
+
+def check_tasks(
+    tasks: Sequence[Task],
+    outcomes: Sequence[Outcome],
+    *,
+    seed: int,
+    most_blocks: int,
+    given: Mapping[str, SiteTensors | PairSiteTensors] | None = None,
+    done: Callable[[CheckEntry], None] = lambda _: None,
+) -> Iterator[CheckEntry]:
+    """The verdict on each kernel at its problem's opt sizes.
+
+    Args:
+        tasks: what was compiled.
+        outcomes: what came of each.
+        seed: of the inputs, and of the choice of blocks.
+        most_blocks: where the grid has more blocks, this many are run: the first, the last, and
+            others drawn between them.
+        given: the model's own tensors by site or pair: then each of a problem is run with its own,
+            and those without are left out. Random ones by default.
+        done: called with each verdict.
+    """
+    for number, (task, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
+        rng = np.random.default_rng((seed, number))
+        if given is None:
+            runs = [_random_run(task, rng)]
+        else:
+            runs = [
+                _model_run(task, site, given[site]) for site in task.asked.sites if site in given
+            ]
+        for run in runs:
+            entry = _check(task, outcome, run, rng, most_blocks)
+            done(entry)
+            yield entry
+
+
+def checks_of(
+    tasks: Sequence[Task], given: Mapping[str, SiteTensors | PairSiteTensors] | None
+) -> int:
+    """Verdicts that `check_tasks` will give."""
+    if given is None:
+        return len(tasks)
+    return sum(site in given for task in tasks for site in task.asked.sites)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """What a kernel is run with."""
+
+    sites: tuple[str, ...]
+    tensors: EitherTensors
+    output: Array | None
+    """The model's own."""
+    too_large: int = 0
+    """Of the model's values, those that the type of a kernel does not hold."""
+
+
+def _random_run(task: Task, rng: np.random.Generator) -> _Run:
+    problem = task.asked.problem
+    tensors = random_either(task.candidate.tactic, problem, problem.x.opt, rng)
+    return _Run(sites=task.asked.sites, tensors=tensors, output=None)
+
+
+def _model_run(task: Task, site: str, given: SiteTensors | PairSiteTensors) -> _Run:
+    """The model's numbers as the kernel's types hold them."""
+    problem = task.asked.problem
+    rounding = _Rounding(problem.dtype)
+    last = given.pointwise if isinstance(given, PairSiteTensors) else given
+    residual = last.residual
+    if residual is not None:
+        shape = problem.output(given.x.shape)
+        residual = rounding.of(np.ascontiguousarray(np.broadcast_to(residual, shape)))
+    x = rounding.of(given.x, x_dtype_of_either(task.candidate.tactic, problem))
+    tensors: EitherTensors
+    if isinstance(given, PairSiteTensors):
+        both = (given.depthwise, given.pointwise)
+        first, second = (rounding.of(s.weights) for s in both)
+        biases = (given.depthwise.bias, given.pointwise.bias)
+        tensors = PairTensors(x=x, weights=(first, second), biases=biases, residual=residual)
+    else:
+        weights = rounding.of(given.weights)
+        tensors = Tensors(x=x, weights=weights, bias=given.bias, residual=residual)
+    return _Run(sites=(site,), tensors=tensors, output=last.output, too_large=rounding.too_large)
+
+
+class _Rounding:
+    """Numbers as a type holds them, and how many it does not."""
+
+    def __init__(self, dtype: str) -> None:
+        self._dtype = dtype
+        self.too_large = 0
+
+    def of(self, array: Array, dtype: str | None = None) -> Array:
+        """`array` as the type holds it, or another one."""
+        with np.errstate(over="ignore"):
+            held = from_bits(to_bits(array, dtype or self._dtype), dtype or self._dtype)
+        self.too_large += int((np.isinf(held) & np.isfinite(array)).sum())
+        return held
+
+
+def _check(
+    task: Task, outcome: Outcome, run: _Run, rng: np.random.Generator, most_blocks: int
+) -> CheckEntry:
+    tactic, problem = task.candidate.tactic, task.asked.problem
+    grid = launch_on(tactic, problem, run.tensors.x.shape).grid
+    total = int(grid[0] * grid[1] * grid[2])
+    if not isinstance(outcome, Kernel):
+        return _entry(task, run, outcome.status, total, (outcome.log,))
+    blocks = None if total <= most_blocks else sample_blocks(total, most_blocks, rng)
+    try:
+        checked = run_either(tactic, problem, outcome.ptx, run.tensors, blocks)
+    except PtxError as unknown:
+        return _entry(task, run, "not_emulated", total, (unknown.message,))
+    found = [*checked.problems, *map(str, checked.findings)]
+    if run.too_large:
+        found.insert(0, f"{run.too_large} of the model's values are beyond {problem.dtype}")
+    error, tolerance = None, MODEL_TOLERANCE[problem.dtype]
+    if run.output is not None:
+        error = relative_error(checked.output, run.output)
+        if not error <= tolerance:
+            found.append(f"relative error {error:.2e} against the model is above {tolerance:g}")
+    status = "failed" if found else "passed"
+    return _entry(task, run, status, total, tuple(found), checked, blocks, error)
+
+
+def sample_blocks(total: int, wanted: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """`wanted` of `total` block numbers: the first, the last, and others at random."""
+    inner = rng.choice(total - 2, size=wanted - 2, replace=False) + 1 if wanted > 2 else ()
+    return tuple(sorted({0, total - 1, *map(int, inner)}))
+
+
+def _entry(
+    task: Task,
+    run: _Run,
+    status: str,
+    total: int,
+    found: tuple[str, ...],
+    checked: Checked | None = None,
+    blocks: tuple[int, ...] | None = None,
+    model_error: float | None = None,
+) -> CheckEntry:
+    counters = checked.counters if checked else None
+    return CheckEntry(
+        sites=run.sites,
+        tactic=task.candidate.tactic.name,
+        sm=str(task.place.sm),
+        status=status,
+        input_dims=tuple(run.tensors.x.shape),
+        blocks=checked.blocks if checked else 0,
+        block_numbers=blocks,
+        grid_blocks=total,
+        relative_error=_finite(checked.relative_error) if checked else None,
+        tolerance=checked.tolerance if checked else None,
+        model_error=_finite(model_error),
+        model_tolerance=MODEL_TOLERANCE[task.asked.problem.dtype]
+        if run.output is not None
+        else None,
+        problems=found,
+        warp_instructions=counters.warp_instructions if counters else None,
+        shared_ratio=round(counters.shared_ratio, 4) if counters else None,
+        global_ratio=round(counters.global_ratio, 4) if counters else None,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON knows no NaN and no infinity."""
+    return value if value is not None and np.isfinite(value) else None

@@ -1,0 +1,279 @@
+"""A tactic's kernel run on the CPU, its numbers held against the op's reference in float64.
+
+Fresh random inputs each time, padding lanes of the input poisoned with NaN; the emulator adds what
+a GPU would hide: races, reads of what nothing wrote, accesses out of bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtplug.emulator.checks import Checks, Finding
+from trtplug.emulator.counters import Counters
+from trtplug.emulator.memory import POISON
+from trtplug.emulator.parse import parse_module
+from trtplug.emulator.run import Buffer, launch
+from trtplug.kernels.generate import KERNEL, x_dtype
+from trtplug.kernels.launch import launch_of
+from trtplug.kernels.layout import (
+    BITS,
+    NAN_BITS,
+    from_bits,
+    from_device,
+    padding_lanes,
+    to_bits,
+    to_device,
+)
+from trtplug.kernels.packing import pack_bias, pack_weights
+from trtplug.kernels.problem import Problem, padded
+from trtplug.kernels.tactic import Layout, Stem, Tactic
+from trtplug.ops.cbr import reference
+from trtplug.tensor import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from trtplug.emulator.ptx import Module
+    from trtplug.kernels.launch import Launch
+
+
+if TYPE_CHECKING:
+    Array = NDArray[Any]
+
+
+TOLERANCE = {"float": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}
+"""Largest relative error ||out - reference|| / ||reference||; BF16 has 3 bits less than FP16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensors:
+    """Inputs of a CBR, as numbers that the element type holds exactly (the bias: FP32)."""
+
+    x: Array
+    weights: Array
+    bias: Array
+    residual: Array | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The verdict on one kernel at one size."""
+
+    sizes: Sizes
+    """Of the input."""
+    blocks: int
+    """Blocks that were run."""
+    grid_blocks: int
+    """Blocks of the whole grid."""
+    relative_error: float
+    """Over the output elements that were written."""
+    tolerance: float
+    problems: tuple[str, ...]
+    """What is wrong with the output, in words."""
+    findings: tuple[Finding, ...]
+    counters: Counters
+    output: Array
+    """[N, outputs, rows, columns] float32; NaN where no block that was run writes."""
+
+    @property
+    def passed(self) -> bool:
+        """Numbers within the tolerance, and nothing found."""
+        return not self.problems and not self.findings
+
+
+def random_tensors(
+    problem: Problem, sizes: Sizes, rng: np.random.Generator, input_dtype: str | None = None
+) -> Tensors:
+    """Normal inputs; weights scaled so that sums are of the order of 1."""
+    terms = problem.group_channels * problem.taps
+    return Tensors(
+        x=draw(sizes, 1.0, input_dtype or problem.dtype, rng),
+        weights=draw(problem.weight_shape, terms**-0.5, problem.dtype, rng),
+        bias=draw((problem.outputs,), 0.5, "float", rng),
+        residual=(
+            draw(problem.output(sizes), 1.0, problem.dtype, rng) if problem.has_residual else None
+        ),
+    )
+
+
+def draw(shape: Sequence[int], scale: float, dtype: str, rng: np.random.Generator) -> Array:
+    """Normal numbers that the element type holds exactly."""
+    values = (rng.standard_normal(tuple(shape)) * scale).astype(np.float32)
+    return from_bits(to_bits(values, dtype), dtype)
+
+
+def run_tactic(
+    tactic: Tactic,
+    problem: Problem,
+    ptx: str,
+    tensors: Tensors,
+    *,
+    checks: Checks | None = None,
+    blocks: Sequence[int] | None = None,
+) -> Checked:
+    """Runs a compiled tactic in the emulator.
+
+    Args:
+        tactic: what `ptx` was generated for.
+        problem: likewise.
+        ptx: the kernel.
+        tensors: inputs; the size of x must be within the problem's range.
+        checks: what the emulator checks; all by default.
+        blocks: numbers of the blocks to run, where not all.
+
+    Raises:
+        PtxError: an instruction that the emulator does not know.
+    """
+    sizes = tuple(int(n) for n in tensors.x.shape)
+    return run_kernel(
+        parse_module(ptx),
+        KERNEL,
+        launch_of(tactic, problem, sizes),
+        input_arrays(tactic, problem, tensors),
+        problem.arguments(sizes),
+        expected(problem, tensors),
+        sizes=sizes,
+        dtype=problem.dtype,
+        layout=tactic.layout,
+        checks=checks,
+        blocks=blocks,
+    )
+
+
+def expected(problem: Problem, tensors: Tensors) -> Array:
+    """The output [N, outputs, rows, columns] in float64.
+
+    What a kernel sums is compared with the exact sum of the same numbers; the cast that a stem
+    spares a network by reading FP32 is part of what it computes.
+    """
+    x = from_bits(to_bits(tensors.x, problem.dtype), problem.dtype)
+    with np.errstate(invalid="ignore"):  # Infinities that came in are told by what comes out.
+        return reference(x, tensors.weights, tensors.bias, tensors.residual, problem.attributes)
+
+
+def run_kernel(
+    module: Module,
+    kernel: str,
+    launching: Launch,
+    inputs: dict[str, Array],
+    arguments: Sequence[int],
+    wanted: Array,
+    *,
+    sizes: Sizes,
+    dtype: str,
+    layout: Layout,
+    checks: Checks | None,
+    blocks: Sequence[int] | None,
+) -> Checked:
+    """Runs any kernel of ours, and holds its output against `wanted` [N, outputs, rows, columns].
+
+    Args:
+        module: with the kernel.
+        kernel: its name.
+        launching: grid and block.
+        inputs: name -> flat bits, in order of the kernel's arguments.
+        arguments: the numbers after them.
+        wanted: the output in float64.
+        sizes: of the input, to be told.
+        dtype: of the output.
+        layout: of the output.
+        checks: what the emulator checks; all by default.
+        blocks: numbers of the blocks to run, where not all.
+    """
+    shape = tuple(int(n) for n in wanted.shape)
+    y = empty_output(shape, dtype, layout)
+    run = launch(
+        module,
+        kernel,
+        launching.grid,
+        launching.block,
+        launching.shared_bytes,
+        [
+            *(Buffer(name=n, data=d) for n, d in inputs.items()),
+            *arguments,
+            Buffer(name="y", data=y, role="output"),
+        ],
+        checks or Checks(),
+        blocks=blocks,
+    )
+    output = from_device(y, dtype, layout, shape)
+    error, problems = _compare(output, wanted, complete=blocks is None)
+    tolerance = TOLERANCE[dtype]
+    if not error <= tolerance:
+        problems.append(f"relative error {error:.2e} is above {tolerance:g}")
+    if layout == "HWC8" and not _padding_is_zero(y, shape, dtype, blocks is None):
+        problems.append("a padding lane of the output is not zero")
+    grid_blocks = launching.grid[0] * launching.grid[1] * launching.grid[2]
+    return Checked(
+        sizes=sizes,
+        blocks=grid_blocks if blocks is None else len(set(blocks)),
+        grid_blocks=grid_blocks,
+        relative_error=error,
+        tolerance=tolerance,
+        problems=tuple(problems),
+        findings=run.findings,
+        counters=run.counters,
+        output=output,
+    )
+
+
+def input_arrays(tactic: Tactic, problem: Problem, tensors: Tensors) -> dict[str, Array]:
+    """What a kernel reads, as flat bits, in order of its arguments."""
+    x_layout: Layout = "LINEAR" if isinstance(tactic, Stem) else tactic.layout
+    packed = pack_weights(tactic, problem, to_bits(tensors.weights, problem.dtype))
+    arrays = {
+        "x": to_device(tensors.x, x_dtype(tactic, problem), x_layout),
+        "weights": np.ascontiguousarray(packed),
+        "bias": pack_bias(tactic, problem, tensors.bias),
+    }
+    if tensors.residual is not None:
+        arrays["residual"] = to_device(tensors.residual, problem.dtype, tactic.layout)
+    return arrays
+
+
+def empty_output(shape: Sizes, dtype: str, layout: Layout) -> Array:
+    """The flat bits of an output nobody wrote: NaN throughout."""
+    batch, channels, height, width = shape
+    lanes = padded(channels) if layout == "HWC8" else channels
+    y: Array = np.full(batch * lanes * height * width, NAN_BITS[dtype], BITS[dtype])
+    return y
+
+
+def relative_error(output: Array, wanted: Array) -> float:
+    """||output - wanted|| / ||wanted|| over what was written; NaN where nothing was."""
+    there = ~_missing(output, wanted)
+    if not there.any():
+        return float("nan")
+    norm = float(np.linalg.norm(wanted[there].astype(np.float64)))
+    difference = output[there].astype(np.float64) - wanted[there]
+    return float(np.linalg.norm(difference)) / (norm or 1.0)
+
+
+def _missing(output: Array, wanted: Array) -> Array:
+    found: Array = np.isnan(output) & ~np.isnan(wanted)
+    return found
+
+
+def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, list[str]]:
+    """Relative error over what was written, and what is wrong with that."""
+    missing = _missing(output, wanted)
+    if complete and missing.any():
+        return float("nan"), [f"{int(missing.sum())} of {output.size} outputs are NaN"]
+    if missing.all():
+        return float("nan"), ["no output was written"]
+    return relative_error(output, wanted), []
+
+
+def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:
+    lanes = padding_lanes(y, shape)
+    if complete:
+        return not lanes.any()
+    # Lanes of pixels that no block of the sample writes hold what they held before, or, where the
+    # emulator looks after memory, its own poison.
+    poison = int.from_bytes(bytes([POISON]) * y.itemsize, "little")
+    return bool(np.isin(lanes, (0, NAN_BITS[dtype], poison)).all())

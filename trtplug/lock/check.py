@@ -1,0 +1,306 @@
+"""Whether a lock agrees with itself: what it says twice must be said alike. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtplug.bundle.engine_file import canonical_sha256
+from trtplug.bundle.manifest import read_manifest
+from trtplug.errors import LockMismatchError, LockUnqualifiedError, UsageError
+from trtplug.globs import from_flag
+from trtplug.lock.diff import diff_locks, input_differences, tactic_differences
+from trtplug.lock.lock import LOCK, Lock, read_lock
+from trtplug.lock.pins import ban_problems, is_tactic, parse_pin
+from trtplug.lock.policy import WISH_SEPARATOR
+from trtplug.store import sha256_of
+from trtplug.timing.files import CACHE, Flawed, read_pair
+from trtplug.timing.identity import Difference, implementation_flags, mapping_differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from trtplug.backends.gpu import Machine
+    from trtplug.bundle.manifest import Manifest, ManifestTarget
+    from trtplug.lock.lock import LockTactic
+    from trtplug.timing.files import Sidecar
+
+
+def inner_problems(lock: Lock) -> tuple[str, ...]:
+    """All in which a lock contradicts itself: keys, layers, and the wishes that it was made by."""
+    if lock.tactics is None:
+        return ()
+    return (*_key_problems(lock), *_layer_problems(lock), *_wish_problems(lock))
+
+
+def _key_problems(lock: Lock) -> Iterator[str]:
+    tactics = lock.tactics or ()
+    for key, count in Counter(t.key for t in tactics).items():
+        if count > 1:
+            yield f"{key}: it is there {count} times"
+    keys = lock.timing_cache.keys if lock.timing_cache is not None else len(tactics)
+    if keys != len(tactics):
+        # A number may have any length; its digits help nobody.
+        yield f"timing_cache.keys is not {len(tactics)}, the number of tactics"
+
+
+def _layer_problems(lock: Lock) -> Iterator[str]:
+    """Layers whose tactic is not the one of their key."""
+    winners = lock.winners
+    for layer in lock.layers:
+        if layer.cache_key is not None and winners.get(layer.cache_key) != layer.tactic_hash:
+            theirs = winners.get(layer.cache_key)
+            yield f"{layer.name}: tactic {layer.tactic_hash}, its key has {theirs}"
+
+
+def _wish_problems(lock: Lock) -> Iterator[str]:
+    """Flags of `--pin` and `--ban` that the tactics and layers of the lock do not fulfil."""
+    try:
+        pins = tuple(map(parse_pin, _wishes(lock, "pin")))
+        bans = _wishes(lock, "ban")
+    except (UsageError, ValueError) as error:
+        yield f"flags: {error}"
+        return
+    for pin in pins:
+        here = [t for t in lock.tactics or () if pin.layer in _names(lock, t)]
+        if not here or not all(is_tactic(pin.tactic, t.kernel, t.tactic_hash) for t in here):
+            yield f"flag pin: {pin.layer}={pin.tactic} is not what the tactics have"
+    yield from ban_problems(bans, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
+
+
+def _wishes(lock: Lock, name: str) -> tuple[str, ...]:
+    return from_flag(lock.flags.get(name, ""), WISH_SEPARATOR)
+
+
+def _names(lock: Lock, tactic: LockTactic) -> set[str]:
+    """What a pin may call the operation of a key."""
+    layers = {x.name for x in lock.layers if x.cache_key == tactic.key}
+    return {*layers, *tactic.onnx_nodes, *([tactic.op] if tactic.op is not None else [])}
+
+
+# --- against its bundle ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockCheck:
+    """How one target's lock compares with what lies beside it."""
+
+    target: str
+    lock: Lock
+    problems: tuple[str, ...]
+
+
+def verify_locks(folder: Path) -> tuple[LockCheck, ...]:
+    """Every lock of a bundle: against the manifest, the engine's bytes and the timing cache.
+
+    Raises:
+        DocumentError: a manifest or lock is missing, or cannot be read.
+    """
+    manifest = read_manifest(folder)
+    return tuple(_verify(folder, manifest, target) for target in manifest.targets)
+
+
+def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockCheck:
+    lock = read_lock(folder / target.sm / LOCK)
+    problems = [
+        *map(str, _manifest_differences(lock, manifest, target)),
+        *_engine_problems(folder, lock),
+        *_cache_problems(folder, lock),
+        *inner_problems(lock),
+    ]
+    return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
+
+
+def _manifest_differences(
+    lock: Lock, manifest: Manifest, target: ManifestTarget
+) -> tuple[Difference, ...]:
+    """What the manifest says, and the lock does not."""
+    said = {
+        "model": manifest.model.sha256,
+        "target": target.target,
+        "backend": f"{target.backend} {target.backend_version}",
+        "shapes": " ".join(target.shapes),
+        "precision": target.precision,
+        "engine": target.engine.file,
+        "engine sha256": target.engine.sha256,
+    }
+    locked = {
+        "model": lock.model.sha256,
+        "target": lock.target,
+        "backend": f"{lock.backend} {lock.backend_version}",
+        "shapes": " ".join(lock.shapes),
+        "precision": lock.precision,
+        "engine": lock.engine.file,
+        "engine sha256": lock.engine.sha256,
+    }
+    plain = mapping_differences(said, locked)
+    return plain + mapping_differences(target.flags, lock.flags, "flag ")
+
+
+def _engine_problems(folder: Path, lock: Lock) -> list[str]:
+    file = _inside(folder, lock.engine.file)
+    if file is None:
+        return [f"{lock.engine.file}: missing, or outside the bundle"]
+    if sha256_of(file) != lock.engine.sha256:
+        return [f"{lock.engine.file}: its bytes are not those that the lock tells of"]
+    if canonical_sha256(file) != lock.engine.canonical_sha256:
+        return [f"{lock.engine.file}: its canonical digest is not the lock's"]
+    return []
+
+
+def _cache_problems(folder: Path, lock: Lock) -> list[str]:
+    cache = lock.timing_cache
+    if cache is None:
+        return []
+    file = _inside(folder, cache.file)
+    if file is None:
+        return [f"{cache.file}: missing, or outside the bundle"]
+    entry = read_pair(file.with_name(file.name + ".json"), file, None)
+    if isinstance(entry, Flawed):
+        return [f"{cache.file}: {entry}"]
+    if entry.sidecar.sha256 != cache.sha256:
+        return [f"{cache.file}: its bytes are not those that the lock tells of"]
+    differ = tactic_differences(lock, entry.sidecar.winners)
+    problems = [f"{cache.file}: {d}" for d in differ]
+    return problems + [f"{cache.file}: {d}" for d in _identity_differences(lock, entry.sidecar)]
+
+
+def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...]:
+    """In what the sidecar of a lock's cache tells of another machine, builder or build."""
+    identity = sidecar.identity
+    told = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
+    gpu = lock.gpu
+    here = {"builder": lock.backend_version}
+    if gpu is not None:
+        here |= {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
+    plain = mapping_differences(here, told)
+    return plain + mapping_differences(implementation_flags(lock.flags), identity.flags, "flag ")
+
+
+def _inside(folder: Path, path: str) -> Path | None:
+    """A regular file of the bundle; None for anything else."""
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    file = folder / path
+    return file if file.is_file() else None
+
+
+# --- against this machine ---
+
+
+def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[Difference, ...]:
+    """In what this machine differs from the lock's; empty where the lock is qualified here.
+
+    Any GPU of the same name will do. On another GPU, driver, CUDA or builder a lock is unqualified:
+    its tactics may not exist there, or be wrong. A lock of a builder that needed no GPU is bound to
+    that builder's version alone.
+
+    Args:
+        lock: to replay.
+        machine: the one at hand.
+        backend_version: of the builder here; None where it is not installed.
+    """
+    wanted = {"backend version": lock.backend_version}
+    found = {"backend version": backend_version or ""}
+    if lock.gpu is not None:
+        same = [gpu for gpu in machine.gpus if gpu.name == lock.gpu.name]
+        names = ", ".join(gpu.name for gpu in machine.gpus)
+        sms = [str(gpu.sm) for gpu in same or machine.gpus]
+        wanted |= {
+            "gpu": lock.gpu.name,
+            "sm": lock.gpu.sm,
+            "driver": lock.gpu.driver,
+            "cuda": lock.gpu.cuda,
+        }
+        found |= {
+            "gpu": same[0].name if same else names,
+            "sm": lock.gpu.sm if lock.gpu.sm in sms else ", ".join(sms),
+            "driver": machine.driver or "",
+            "cuda": machine.cuda or "",
+        }
+    return mapping_differences(wanted, found)
+
+
+def require_qualified(lock: Lock, path: str, machine: Machine, backend_version: str | None) -> None:
+    """Raises LockUnqualifiedError where `qualify` finds a difference."""
+    if differ := qualify(lock, machine, backend_version):
+        raise LockUnqualifiedError(path=path, differences=tuple(map(str, differ)))
+
+
+# --- against a build that replays it ---
+
+
+def replay_problems_before(
+    lock: Lock, asked: Lock, winners: Mapping[str, str], sidecar: Sidecar
+) -> tuple[str, ...]:
+    """Why a locked build must not begin; empty where it may.
+
+    Args:
+        lock: to replay.
+        asked: of the build that was asked for; only what goes in is looked at.
+        winners: key -> tactic hash of the timing cache that would be attached.
+        sidecar: of that cache.
+    """
+    if lock.tactics is None:
+        return ("the lock records no tactics, so there is nothing to replay",)
+    if lock.timing_cache is None:
+        return ("the lock names no timing cache",)
+    problems = [
+        *map(str, input_differences(lock, asked)),
+        *map(str, tactic_differences(lock, winners)),
+        *(f"{CACHE}: {d}" for d in _identity_differences(lock, sidecar)),
+    ]
+    if sidecar.sha256 != lock.timing_cache.sha256:
+        problems.append(f"{CACHE}: its bytes are not those that the lock tells of")
+    # Where a tactic was changed its layers contradict it too, which would say the same again.
+    inner = () if problems else inner_problems(lock)
+    return (*problems, *(f"the lock contradicts itself: {p}" for p in inner))
+
+
+def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
+    """In what a locked build did not do as its lock says; empty where it did.
+
+    The engine's bytes are not compared: one choice of tactics gives other bytes in each build.
+
+    Args:
+        lock: that was replayed.
+        made: of the build.
+        winners: key -> tactic hash of the timing cache after the build. Compared key by key, since
+            the builder's own flag for misses was reported to let some pass.
+    """
+    diff = diff_locks(lock, made)
+    layers = (
+        f"layer {c.name}: {'; '.join(map(str, c.differences)) or c.kind}"
+        for c in diff.layers
+        if c.kind != "renamed"
+    )
+    return (
+        *map(str, diff.inputs),
+        *map(str, tactic_differences(lock, winners)),
+        *layers,
+        *(
+            f"node {c.node}: {c.after or 'in no layer'}, not {c.before or 'none'}"
+            for c in diff.nodes
+        ),
+        *(f"site {d}" for d in diff.sites),
+    )
+
+
+def require_replayed(path: str, problems: tuple[str, ...]) -> None:
+    """Raises LockMismatchError where there are any."""
+    if problems:
+        raise LockMismatchError(path=path, differences=problems)
+
+
+def require_same_digest(path: str, lock: Lock, made: Lock) -> None:
+    """For a builder that records no tactics: the engines themselves must agree.
+
+    Raises:
+        LockMismatchError: their canonical digests differ.
+    """
+    name = "engine canonical sha256"
+    wanted, found = lock.engine.canonical_sha256, made.engine.canonical_sha256
+    differ = mapping_differences({name: wanted}, {name: found})
+    require_replayed(path, tuple(map(str, differ)))

@@ -1,1 +1,0 @@
-"""One target's files, from what its build gave."""

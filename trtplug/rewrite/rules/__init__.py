@@ -1,1 +1,0 @@
-"""How each op is recognised: one module an op."""

@@ -1,1 +1,0 @@
-"""Ways to run an op: which are legal, how each has its weights, how long it should take."""

@@ -1,1 +1,0 @@
-"""Tactics of `trtplug::CBRPair`; they build on those of its two convolutions."""

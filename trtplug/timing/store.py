@@ -1,0 +1,329 @@
+"""The store of timing caches: one entry for each identity, shared by all processes of a machine.
+
+A build attaches what `attach` gives, and hands what it ends with to `publish`. Nothing that is
+foreign, damaged, of another version or refused by TensorRT is ever attached: it is set aside under
+a name that says why. `publish` merges under a lock, by TensorRT's own combine, so that processes
+that build at once lose none of each other's entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trtplug
+from trtplug.backends.cache_api import CacheValue
+from trtplug.errors import OutputError
+from trtplug.store import as_output_error
+from trtplug.timing.accounting import Accounting, CacheWord, account, cache_word
+from trtplug.timing.files import (
+    CURRENT,
+    CacheBuild,
+    CacheEntry,
+    Flawed,
+    make_sidecar,
+    read_entry,
+    winners_of,
+    write_entry,
+)
+from trtplug.timing.identity import CacheIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from trtplug.backends.cache_api import TimingCacheApi
+
+
+_LONGEST_WAIT_S = 600.0
+"""For another process's merge, which takes less than a second."""
+_POLL_S = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What a build starts from."""
+
+    identity: CacheIdentity
+    blob: bytes | None
+    """The cache to attach; None to start with an empty one."""
+    before: Mapping[str, str]
+    """Key -> tactic hash of the blob."""
+    rejected: str
+    """Why what was there is not attached; empty where it is, or where there was nothing."""
+    set_aside: str | None
+    """Name under which the rejected one was kept, below the store's `set-aside`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOutcome:
+    """What a build and its cache did for each other; goes into the report."""
+
+    word: CacheWord
+    reason: str
+    """Why it was rejected, or could not be merged; empty otherwise."""
+    set_aside: str | None
+    accounting: Accounting
+    sha256: str | None
+    """Of what the store holds now; None where the build's cache was not taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combined:
+    """Two caches in one."""
+
+    blob: bytes
+    values: Mapping[str, CacheValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingCacheStore:
+    """A folder of entries; safe to share between processes."""
+
+    root: Path
+
+    def folder(self, identity: CacheIdentity) -> Path:
+        """Where the entry of an identity lies."""
+        return self.root / "entries" / identity.entry_id
+
+    def attach(self, identity: CacheIdentity, api: TimingCacheApi) -> Attached:
+        """The cache for a build, checked by us and by TensorRT; a broken store gives none."""
+        found = self._read(identity, api)
+        set_aside = None
+        if isinstance(found, Flawed):
+            # Where the store cannot be written, what is flawed stays, and is not attached either.
+            with contextlib.suppress(OutputError), self.locked(identity.entry_id):
+                # Another process may have set it right since.
+                found = self._read(identity, api)
+                if isinstance(found, Flawed):
+                    set_aside = self.set_aside(identity.entry_id, found)
+        entry = found if isinstance(found, CacheEntry) else None
+        return Attached(
+            identity=identity,
+            blob=entry.blob if entry else None,
+            before=entry.sidecar.winners if entry else {},
+            rejected=str(found) if isinstance(found, Flawed) else "",
+            set_aside=set_aside,
+        )
+
+    def publish(
+        self,
+        attached: Attached,
+        api: TimingCacheApi,
+        made: bytes,
+        *,
+        model_sha256: str,
+        asked: Collection[str] | None = None,
+    ) -> CacheOutcome:
+        """Merges the cache that a build ended with into the store, and says what the build did.
+
+        Args:
+            attached: what the build began with.
+            api: the builder's own operations.
+            made: the build's cache, with what was attached still in it. Not one with edited
+                winners: those are a choice of that build, and no measurement.
+            model_sha256: of the model that was built, for the record.
+            asked: keys that the build asked for, where the log tells.
+
+        Raises:
+            OutputError: the store cannot be written.
+        """
+        values = api.read(made)
+        if values is None:
+            return _unread(attached)
+        accounting, word = _accounted(attached, values, asked)
+        build = _build(accounting, word, model_sha256)
+        with self.locked(attached.identity.entry_id):
+            sha256, problem, moved = self._merge(attached.identity, api, made, values, build)
+        return CacheOutcome(
+            word=word,
+            reason=attached.rejected or problem,
+            set_aside=attached.set_aside or moved,
+            accounting=accounting,
+            sha256=sha256,
+        )
+
+    def _read(self, identity: CacheIdentity, api: TimingCacheApi) -> CacheEntry | Flawed | None:
+        found = read_entry(self.folder(identity), identity)
+        if not isinstance(found, CacheEntry):
+            return found
+        values = api.read(found.blob)
+        if values is None:
+            return Flawed(flaw="refused", detail="TensorRT does not take it")
+        if winners_of(values) != found.sidecar.winners:
+            return Flawed(flaw="corrupt", detail="it holds other keys than its sidecar lists")
+        return found
+
+    def _merge(
+        self,
+        identity: CacheIdentity,
+        api: TimingCacheApi,
+        made: bytes,
+        values: Mapping[str, CacheValue],
+        build: CacheBuild,
+    ) -> tuple[str | None, str, str | None]:
+        """Digest of what the store holds then; a problem; what was set aside."""
+        found, moved = self._read(identity, api), None
+        if isinstance(found, Flawed):
+            moved, found = self.set_aside(identity.entry_id, found), None
+        merged: Combined | None = Combined(blob=made, values=values)
+        if found is not None:
+            merged = _with_new(api, found, made, values)
+        if merged is None:
+            # What the store has stays; nothing of either is lost.
+            moved = self._keep_apart(identity, made)
+            return None, "TensorRT does not combine the build's cache with the store's", moved
+        builds = found.sidecar.builds if found else ()
+        sidecar = make_sidecar(identity, merged.blob, merged.values, (*builds, build))
+        write_entry(self.folder(identity), CacheEntry(sidecar=sidecar, blob=merged.blob))
+        return sidecar.sha256, "", moved
+
+    def set_aside(self, entry_id: str, flawed: Flawed) -> str:
+        """Moves an entry's files away, under the entry's lock; the name says why."""
+        folder, away = self.root / "entries" / entry_id, self._away(entry_id, flawed.flaw)
+        # The sidecar first: without it there is no entry.
+        files = sorted(folder.iterdir(), key=lambda f: f.name != CURRENT)
+        for file in files:
+            file.rename(away / file.name)
+        return away.name
+
+    def _keep_apart(self, identity: CacheIdentity, made: bytes) -> str:
+        away = self._away(identity.entry_id, "uncombined")
+        (away / "made.cache").write_bytes(made)
+        return away.name
+
+    def _away(self, entry_id: str, why: str) -> Path:
+        away = self.root / "set-aside" / f"{entry_id}.{why}.{secrets.token_hex(4)}"
+        away.mkdir(parents=True)
+        return away
+
+    @contextlib.contextmanager
+    def locked(self, entry_id: str) -> Iterator[None]:
+        """Alone with one entry; a lock whose process dies is free again.
+
+        Raises:
+            OutputError: the store cannot be written, or another process holds the lock for long.
+        """
+        import filelock
+
+        # Apart from the entries, and never removed: whoever waits must wait for the same file.
+        locks = self.root / "locks"
+        with as_output_error(self.root):
+            locks.mkdir(parents=True, exist_ok=True)
+            try:
+                lock = filelock.FileLock(locks / f"{entry_id}.lock", timeout=_LONGEST_WAIT_S)
+                with lock.acquire(poll_interval=_POLL_S):
+                    yield
+            except filelock.Timeout as error:
+                problem = f"another process has held {entry_id}.lock for {_LONGEST_WAIT_S:.0f} s"
+                raise OutputError(path=str(self.root), problem=problem) from error
+
+
+def outcome_apart(
+    attached: Attached, api: TimingCacheApi, made: bytes, reason: str
+) -> CacheOutcome:
+    """What a build did with a cache that no other build is to have; nothing is published."""
+    values = api.read(made)
+    if values is None:
+        return _unread(attached)
+    accounting, word = _accounted(attached, values, None)
+    return CacheOutcome(
+        word=word,
+        reason=attached.rejected or reason,
+        set_aside=attached.set_aside,
+        accounting=accounting,
+        sha256=None,
+    )
+
+
+def _unread(attached: Attached) -> CacheOutcome:
+    return CacheOutcome(
+        word="rejected",
+        reason="TensorRT does not read the cache that the build ended with",
+        set_aside=attached.set_aside,
+        accounting=account(attached.before, attached.before),
+        sha256=None,
+    )
+
+
+def _accounted(
+    attached: Attached, values: Mapping[str, CacheValue], asked: Collection[str] | None
+) -> tuple[Accounting, CacheWord]:
+    accounting = account(attached.before, winners_of(values), asked)
+    word = cache_word(
+        accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
+    )
+    return accounting, word
+
+
+def combined(
+    api: TimingCacheApi, base: bytes, other: bytes, keys: Collection[str]
+) -> Combined | None:
+    """Both caches in one, by TensorRT's own combine; None where it refuses, or a key is lost.
+
+    Args:
+        api: the builder's own operations.
+        base: its values win.
+        other: the second cache.
+        keys: of both together.
+    """
+    blob = api.combine(base, other)
+    values = api.read(blob) if blob is not None else None
+    if blob is None or values is None or not set(keys) <= values.keys():
+        return None
+    return Combined(blob=blob, values=values)
+
+
+def _with_new(
+    api: TimingCacheApi, found: CacheEntry, made: bytes, values: Mapping[str, CacheValue]
+) -> Combined | None:
+    """The store's cache and what a build added to it."""
+    held = found.sidecar.winners.keys()
+    if values.keys() <= held:
+        # The store's winners stay, so that there is nothing to combine.
+        whole = api.read(found.blob)
+        return Combined(blob=found.blob, values=whole) if whole is not None else None
+    return combined(api, found.blob, made, held | values.keys())
+
+
+def _build(accounting: Accounting, word: CacheWord, model_sha256: str) -> CacheBuild:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return CacheBuild(
+        when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # so fine that it tells builds apart
+        tool_version=trtplug.__version__,
+        model_sha256=model_sha256,
+        word=word,
+        keys_before=accounting.before,
+        keys_after=accounting.after,
+        hits=accounting.hits,
+        misses=len(accounting.new),
+        changed=len(accounting.changed),
+    )
+
+
+class ReadOnce:
+    """A `cache_api.TimingCacheApi` that remembers what it has read, for the life of one command."""
+
+    def __init__(self, api: TimingCacheApi) -> None:
+        self._api = api
+        self._read: dict[str, Mapping[str, CacheValue] | None] = {}
+
+    def read(self, blob: bytes) -> Mapping[str, CacheValue] | None:
+        """All keys with their values."""
+        digest = hashlib.sha256(blob).hexdigest()
+        if digest not in self._read:
+            self._read[digest] = self._api.read(blob)
+        return self._read[digest]
+
+    def combine(self, base: bytes, other: bytes) -> bytes | None:
+        """Both in one; where both hold a key, `base` keeps its value."""
+        return self._api.combine(base, other)
+
+    def update(self, blob: bytes, values: Mapping[str, CacheValue]) -> bytes | None:
+        """The cache with other winners for keys that it has; None too where it lacks a key."""
+        return self._api.update(blob, values)
