@@ -7,6 +7,9 @@ engine. Derived here and nowhere else: the runner-up, the margin to it, and what
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
+
+Tuner = Literal["classic", "compiler"]
 
 NEAR_TIE = 0.05
 """A margin below this is a near tie: trtexec warns of unstable times from a coefficient of
@@ -29,6 +32,8 @@ class Candidate:
     """`0x` and lower-case hexadecimal digits."""
     parameter: str
     """`tunable_parameter`; empty where there is none."""
+    runner: str = ""
+    """Of the classic tuner, such as `CaskConvolution`; empty for the compiler's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,17 @@ class CandidateTable:
     """Hash that was written to the timing cache."""
     complete: bool
     """Whether all of it was read, and no line of it can be of another table."""
+    tuner: Tuner = "compiler"
+    """`classic` times convolutions, poolings, reformats and plugins, a table for each combination
+    of formats; `compiler` (Myelin) the rest, a table for each operation."""
+    formats: str = ""
+    """The combination of formats, as the classic tuner prints it, such as
+    `Float(784,784,28,1) -> Float(25088,784,28,1)`."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from the other tables of a log: its key, or layer and formats without."""
+        return self.key or f"{self.op} [{self.formats}]"
 
     @property
     def chosen(self) -> Candidate | None:

@@ -101,3 +101,58 @@ SAMPLE_11 = """\
 [11/30/2026-11:03:15] [TRT] [V]   34, 0.0130784, 1.03155, 0.92579, sm86_xmma_gemm_tn_n_tilesize64x64x64, 0x650de5b566787, split_k=2
 [11/30/2026-11:03:15] [TRT] [V] The selected tactic is (tactic hash, cost(in ms)):0x2c80ce2f5c4a6, 0.0126784
 """  # noqa: E501 - the builder's own line
+
+CLASSIC = """\
+=============== Computing costs for stem + stem_act
+*************** Autotuning format combination: Half(3072,1024,32,1) -> Half(16384,1024,32,1) ***************
+--------------- Timing Runner: stem + stem_act (CaskConvolution[0x80000009])
+Tactic Name: sm75_made_up_fprop_nchw_tilesize64x64x8 Tactic: 0x00000000000000a1 Time: 0.0125
+Tactic Name: sm75_made_up_fprop_nchw_tilesize64x64x8 Tactic: 0x00000000000000a2 Time: 0.0115
+Tactic Name: sm75_made_up_fprop_nchw_tilesize32x32x8 Tactic: 0x00000000000000a3 Time: 0.0204
+stem + stem_act (CaskConvolution[0x80000009]) profiling completed in 0.05 seconds. Fastest Tactic: 0x00000000000000a2 Time: 0.0115
+Skipping CaskFlattenConvolution: No valid tactics for stem + stem_act
+>>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x00000000000000a2
+*************** Autotuning format combination: Half(1024,1:8,32,1) -> Half(2048,1:8,64,2) {key: 0x00112233445566778899AABBCCDDEEFF} ***************
+--------------- Timing Runner: stem + stem_act (CaskConvolution[0x80000009])
+Tactic Name: sm75_made_up_fprop_nhwc_tilesize128x64x32 Tactic: 0x00000000000000b1 Time: 0.0061
+stem + stem_act (CaskConvolution[0x80000009]) profiling completed in 0.02 seconds. Fastest Tactic: 0x00000000000000b1 Time: 0.0061
+>>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x00000000000000b1
+=============== Computing costs for (Unnamed Layer* 3) [PluginV3_Made]
+*************** Autotuning format combination: Float((* (# 1 (SHAPE in)) 4),4,1) -> Float(E0,4,1) where E0=(* (# 1 (SHAPE in)) 4) {key: None} ***************
+--------------- Timing Runner: (Unnamed Layer* 3) [PluginV3_Made] (PluginV3[0x80000049])
+Tactic: 0x0000000000000001 Time: 1.5
+Tactic: 0x0000000000000002 Time: 0.75
+(Unnamed Layer* 3) [PluginV3_Made] (PluginV3[0x80000049]) profiling completed in 0.1 seconds. Fastest Tactic: 0x0000000000000002 Time: 0.75
+>>>>>>>>>>>>>>> Chose Runner Type: PluginV3 Tactic: 0x0000000000000002
+=============== Computing reformatting costs for available format set
+*************** Autotuning Reformat: Half(3072,1024,32,1) -> Half(1024,1:8,32,1) ***************
+--------------- Timing Runner: Optimizer Reformat(image -> <out>) (Reformat[0x80000006])
+Tactic: 0x00000000000003e8 Time: 0.0041
+Tactic: 0x0000000000000000 Time: 0.0032
+Optimizer Reformat(image -> <out>) (Reformat[0x80000006]) profiling completed in 0.01 seconds. Fastest Tactic: 0x0000000000000000 Time: 0.0032
+=============== Computing costs for stem + stem_act [profile 1]
+stem + stem_act [profile 1] [Half(3072,1024,32,1) -> Half(16384,1024,32,1)] got cached result: CaskConvolution, tactic 0x00000000000000a2, 0.0115 ms
+=============== Computing costs for {ForeignNode[head.weight...head]}
+*************** Autotuning format combination: Half(64,1) -> Half(10,1) ***************
+--------------- Timing Runner: {ForeignNode[head.weight...head]} (Myelin[0x80000023])
+ (foreignNode) Autotuning op head: [ONNX Layer: head][ONNX Layer: head_act]
+ (foreignNode) Sorted table of all evaluated tactics:
+ (foreignNode) tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, tunable_parameter, conv_w2c_input_fold
+ (foreignNode)    7, 0.0100000, 1.00000, 0.90000, sm80_made_up_gemm_tilesize32x32x8, 0x49175fa8b00a3, , 0
+ (foreignNode)    2, 0.0105000, 1.05000, 0.80000, sm80_made_up_gemm_tilesize32x32x8, 0x1b0b0b0b0b0b0, , 0
+ (foreignNode) Autotuning op head: [ONNX Layer: head_2]
+ (foreignNode) tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, tunable_parameter
+ (foreignNode)    1, 0.0200000, 1.00000, 0.90000, sm80_made_up_gemm_tilesize64x32x8, 0x3b0b0b0b0b0b0,
+Tactic: 0x0000000000000000 Time: 0.012
+{ForeignNode[head.weight...head]} (Myelin[0x80000023]) profiling completed in 0.3 seconds. Fastest Tactic: 0x0000000000000000 Time: 0.012
+>>>>>>>>>>>>>>> Chose Runner Type: Myelin Tactic: 0x0000000000000000
+*************** Autotuning format combination: Half(8,1:8) -> Half(2,1:8) ***************
+--------------- Timing Runner: {ForeignNode[head.weight...head]} (Myelin[0x80000023])
+UNSUPPORTED_STATE: Skipping tactic 0 due to insufficient memory on requested size of 2688 detected for tactic 0x0000000000000000.
+{ForeignNode[head.weight...head]} (Myelin[0x80000023]) profiling completed in 1.0 seconds. Fastest Tactic: 0xd15ea5edd15ea5ed Time: inf
+"""  # noqa: E501 - the builder's own lines
+"""Both tuners in the grammar of TensorRT 10.16, with names and numbers of our own.
+
+Read off NVIDIA/trt-samples-for-hackathon-cn at 353a4d73: cookbook/04-Feature/ProfilingVerbosity,
+05-Plugin/Tactic+TimingCache and 07-Tool/trtexec/result-02.
+"""

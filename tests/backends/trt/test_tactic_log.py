@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.backends.trt.tactic_logs import (
+    CLASSIC,
     KEY,
     OTHER_KEY,
     SAMPLE_10_8,
@@ -234,3 +235,89 @@ def test_cut_anywhere_raises_nothing_and_invents_nothing(printed, data):
         # The last row may be cut within its hash, which is then a shorter one.
         assert all(c.tactic_hash in hashes for c in found.candidates[:-1])
         assert dataclasses.replace(found, complete=True) == printed or len(text) > cut
+
+
+STAMPS = ("", "[07/07/2026-06:12:04] [TRT] [V] ", "[07/07/2026-02:11:16] [V] [TRT] ", "[V] ")
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_each_combination_of_formats_has_a_table_of_its_own(stamp):
+    log = parse_tactic_text(prefixed(CLASSIC.splitlines(), stamp))
+    assert (log.unread, log.loose, log.warnings) == (0, 0, ())
+    nchw, nhwc, plugin, reformat, head, first, second, failed = log.tables
+    assert (nchw.tuner, nchw.op, nchw.key) == ("classic", "stem + stem_act", "")
+    assert nchw.formats == "Half(3072,1024,32,1) -> Half(16384,1024,32,1)"
+    # One name, two tactics: they stay apart.
+    assert [(c.kernel, c.tactic_hash) for c in nchw.candidates[:2]] == [
+        ("sm75_made_up_fprop_nchw_tilesize64x64x8", "0x00000000000000a1"),
+        ("sm75_made_up_fprop_nchw_tilesize64x64x8", "0x00000000000000a2"),
+    ]
+    assert {c.runner for c in nchw.candidates} == {"CaskConvolution"}
+    assert nchw.selected_ms == 0.0115
+    assert nchw.margin == pytest.approx(0.0125 / 0.0115 - 1)
+    assert nchw.complete
+    assert (nhwc.op, nhwc.key) == (nchw.op, "0x00112233445566778899aabbccddeeff")
+    assert nhwc.identity != nchw.identity
+    assert [c.kernel for c in plugin.candidates] == ["", ""]
+    assert plugin.chosen is not None
+    assert (plugin.op, plugin.key) == ("(Unnamed Layer* 3) [PluginV3_Made]", "")
+    assert plugin.formats.endswith("where E0=(* (# 1 (SHAPE in)) 4)")
+    assert (reformat.op, reformat.selected) == (
+        "Optimizer Reformat(image -> <out>)",
+        "0x0000000000000000",
+    )
+    assert [(c.runner, c.cost_ms) for c in head.candidates] == [("Myelin", 0.012)]
+    assert (failed.selected, failed.candidates) == (None, ())
+    assert [t.onnx_layers for t in (first, second)] == [("head", "head_act"), ("head_2",)]
+    assert [t.tuner for t in (first, second)] == ["compiler", "compiler"]
+
+
+def test_rows_with_a_column_more_keep_hash_and_kernel():
+    first = parse_tactic_text(CLASSIC).tables[5]
+    assert [(c.kernel, c.tactic_hash, c.cost_ms) for c in first.candidates] == [
+        ("sm80_made_up_gemm_tilesize32x32x8", "0x49175fa8b00a3", 0.01),
+        ("sm80_made_up_gemm_tilesize32x32x8", "0x1b0b0b0b0b0b0", 0.0105),
+    ]
+    # Nothing says which one was taken.
+    assert first.selected is None
+
+
+def test_a_hit_has_layer_formats_runner_tactic_and_time():
+    (hit,) = parse_tactic_text(CLASSIC).hits
+    assert (hit.layer, hit.runner, hit.tactic_hash, hit.cost_ms) == (
+        "stem + stem_act [profile 1]",
+        "CaskConvolution",
+        "0x00000000000000a2",
+        0.0115,
+    )
+    assert hit.formats == "Half(3072,1024,32,1) -> Half(16384,1024,32,1)"
+
+
+@pytest.mark.parametrize(
+    ("damage", "warning"),
+    [
+        (("Time: 0.0125", "Tim"), "a timed tactic that cannot be read"),
+        (("(CaskConvolution[0x80000009])\nTactic Name", "(Cask\nTactic Name"), "a runner without"),
+        (("got cached result: CaskConvolution,", "got cached result"), "a cached result that"),
+        (("   7, 0.0100000,", "   7, oops,"), "a row of the table of head that cannot be read"),
+    ],
+)
+def test_what_looks_like_a_table_and_is_not_read_is_named_with_its_line(damage, warning):
+    log = parse_tactic_text(CLASSIC.replace(*damage, 1))
+    line = CLASSIC[: CLASSIC.index(damage[0])].count("\n") + 1
+    assert any(w.startswith(f"line {line}: ") and warning in w for w in log.warnings)
+
+
+def test_a_table_without_a_row_is_named_with_its_line():
+    text = "\n".join(x for x in CLASSIC.splitlines() if "a1 Time" not in x and "Skipping" not in x)
+    text = "\n".join(x for x in text.splitlines() if "_fprop_nchw_" not in x)
+    (warning,) = (w for w in parse_tactic_text(text).warnings if "stem" in w)
+    assert warning == "line 2: no row of the table of stem + stem_act was read"
+
+
+@given(st.lists(st.sampled_from(CLASSIC.splitlines()), max_size=40), st.integers(0, 60))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_no_order_of_lines_and_no_cut_raises(lines, cut):
+    text = "\n".join(line[: cut or None] for line in lines)
+    log = parse_tactic_text(text)
+    assert sum(len(t.candidates) for t in log.tables) <= len(lines)

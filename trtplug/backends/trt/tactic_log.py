@@ -1,9 +1,14 @@
-"""Candidate tables from the VERBOSE log of a build with an editable timing cache (TensorRT 10.8+).
+"""Candidate tables from the VERBOSE log of a TensorRT build.
 
-The log is the only source of them: the cache holds the winner alone. In goes what the builder said,
-message by message, with the thread that said it where the logger kept it; out come the tables.
-Builders differ, logs end early, threads write between each other's lines, names hold anything:
-nothing here raises, and a line whose table is not certain is counted, never guessed.
+The log is the only source of them: a timing cache holds winners alone. Two tuners write to it. The
+classic one times convolutions, poolings, reformats and plugins, once for each combination of
+formats; the compiler (Myelin) the other operations, each with a sorted table. In goes what the
+builder said, message by message, with the thread that said it where the logger kept it.
+
+Written from logs of TensorRT 10.16 (NVIDIA/trt-samples-for-hackathon-cn, cookbook/04-Feature/
+ProfilingVerbosity, 05-Plugin/Tactic+TimingCache, 07-Tool/trtexec) and the README of NVIDIA's
+sampleEditableTimingCache (10.8). Logs end early, threads write between each other's lines, names
+hold anything: nothing here raises, and a line whose table is not certain is counted, never guessed.
 """
 
 from __future__ import annotations
@@ -13,26 +18,46 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trtplug.backends.layer_listing import onnx_layer_names
-from trtplug.backends.tactic_table import Candidate, CandidateTable
+from trtplug.backends.tactic_table import Candidate, CandidateTable, Tuner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-
+_HASH = r"0x[0-9a-fA-F]{1,16}"
 _PREFIX = re.compile(
-    r"(?:\[(?:\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d|TRT|TensorRT|[FEWIVX]|thread (?P<thread>\d+))\]\s*)+"
+    r"(?:\[(?:\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d|TRT|TensorRT|[FEWIVX]|thread (?P<thread>\d+))\]\s*)*"
+    r"(?:\(foreignNode\) ?)?"
 )
-"""What loggers put before a message: time, name, severity, and ours the thread."""
+"""What loggers put before a message: time, name, severity, ours the thread; then the compiler's."""
 _OP = re.compile(
-    r"Autotuning op (?P<op>.*?)\(key: (?P<key>0x[0-9a-fA-F]{1,64})\)\s*:?\s*(?P<nodes>.*)"
+    r"Autotuning op (?:(?P<op>.*?)\(key: (?P<key>0x[0-9a-fA-F]{1,64})\)\s*:?\s*(?P<nodes>.*)"
+    r"|(?P<bare>.+?):\s*(?P<bare_nodes>(?:\[ONNX Layer: .*)?))$"
 )
 _HEADER = re.compile(r"\s*tactic_id\s*,")
 _ROW = re.compile(r"\s*\d{1,9}\s*,")
 _SELECTED = re.compile(
-    r"The selected tactic is .*?:\s*(?P<hash>0x[0-9a-fA-F]{1,16})\s*(?:,\s*(?P<cost>[^\s,]+))?"
+    rf"The selected tactic is .*?:\s*(?P<hash>{_HASH})\s*(?:,\s*(?P<cost>[^\s,]+))?"
 )
-_WRITTEN = re.compile(r"Writing the best tactic \(?(?P<hash>0x[0-9a-fA-F]{1,16})\)? to cache")
-_TAIL = re.compile(r"(?P<kernel>.*?)\s*,\s*(?P<hash>0x[0-9a-fA-F]{1,16})\s*(?:,(?P<rest>.*))?")
+_WRITTEN = re.compile(rf"Writing the best tactic \(?(?P<hash>{_HASH})\)? to cache")
+_COSTS = re.compile(r"=+ Computing (?:reformatting )?costs(?: for (?P<layer>.*))?$")
+_FORMATS = re.compile(
+    r"\*{3,} Autotuning (?:format combination|(?P<reformat>Reformat)):\s*(?P<formats>.*?)\s*"
+    r"(?:\{key: (?P<key>[^{}]*)\}\s*)?\*{3,}\s*$"
+)
+_RUNNER = re.compile(r"-{3,} Timing Runner: (?P<layer>.*) \((?P<runner>\w+)\[0x[0-9a-fA-F]+\]\)")
+_TIMED = re.compile(
+    rf"(?:Tactic Name: (?P<kernel>.*?) )?Tactic: (?P<hash>{_HASH}) Time: (?P<cost>\S+)\s*$"
+)
+_FASTEST = re.compile(
+    rf"(?P<layer>.*) \((?P<runner>\w+)\[0x[0-9a-fA-F]+\]\) profiling completed in \S+ seconds\. "
+    rf"Fastest Tactic: (?P<hash>{_HASH}) Time: (?P<cost>\S+)"
+)
+_CHOSE = re.compile(rf"Chose Runner Type: (?P<runner>\w+) Tactic: (?P<hash>{_HASH})")
+_HIT = re.compile(
+    rf"(?P<layer>.*?) \[(?P<formats>[^\[\]]*->.*)\] got cached result: "
+    rf"(?P<runner>\w+), tactic (?P<hash>{_HASH}), (?P<cost>\S+) ms"
+)
+_TAIL = re.compile(rf"(?P<kernel>.*?)\s*,\s*(?P<hash>{_HASH})\s*(?:,(?P<rest>.*))?")
 
 _NUMBERS = {
     "tactic_id": "id",
@@ -57,15 +82,32 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheHit:
+    """A tactic that was taken from the timing cache, and not timed."""
+
+    layer: str
+    formats: str
+    runner: str
+    tactic_hash: str
+    """`0x` and lower-case hexadecimal digits."""
+    cost_ms: float | None
+    """As it was timed when the cache was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TacticLog:
     """Everything about tactics in one log."""
 
     tables: tuple[CandidateTable, ...]
     """In the order in which they begin."""
+    hits: tuple[CacheHit, ...]
+    """What the classic tuner took from the timing cache, in order."""
     unread: int
     """Rows that could not be read."""
     loose: int
     """Lines whose table is not certain."""
+    warnings: tuple[str, ...]
+    """What looks like a table or a row and could not be read, each with its line."""
 
 
 def parse_tactic_text(text: str) -> TacticLog:
@@ -76,22 +118,23 @@ def parse_tactic_text(text: str) -> TacticLog:
 def parse_tactic_log(messages: Iterable[Message]) -> TacticLog:
     """The tables in what a builder said; never raises."""
     reader = _Reader()
-    for line, thread in _lines(messages):
-        reader.take(line, thread)
-    return TacticLog(
-        tables=tuple(block.table() for block in reader.blocks),
-        unread=reader.unread,
-        loose=reader.loose,
-    )
-
-
-def _lines(messages: Iterable[Message]) -> Iterator[tuple[str, int | None]]:
+    number = 0
     for message in messages:
         for line in message.text.splitlines():
-            prefix = _PREFIX.match(line)
-            said = prefix["thread"] if prefix else None
-            rest = line[prefix.end() :] if prefix else line
-            yield rest, int(said) if said else message.thread
+            number += 1
+            reader.take(line, message.thread, number)
+    return reader.result()
+
+
+def _without_prefix(line: str, thread: int | None) -> tuple[str, int | None]:
+    """A line without what loggers put before it, and the thread that said it."""
+    prefix = _PREFIX.match(line)
+    if prefix is None:
+        return line, thread
+    rest = line[prefix.end() :]
+    if "(foreignNode) " in rest:  # behind a logger's own prefix
+        rest = rest.partition("(foreignNode) ")[2]
+    return rest, int(prefix["thread"]) if prefix["thread"] else thread
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +145,9 @@ class _Block:
     key: str
     onnx_layers: tuple[str, ...]
     certain: bool
+    line: int
+    tuner: Tuner = "compiler"
+    formats: str = ""
     columns: tuple[str, ...] = _COLUMNS
     rows: list[Candidate] = field(default_factory=list)
     selected: str | None = None
@@ -134,7 +180,19 @@ class _Block:
             selected_ms=self.selected_ms,
             written=self.written,
             complete=self.certain and self.selected is not None and self.has(self.selected),
+            tuner=self.tuner,
+            formats=self.formats,
         )
+
+
+@dataclass(slots=True, eq=False)
+class _Classic:
+    """Where one thread of the classic tuner is."""
+
+    layer: str = ""
+    runner: str = ""
+    block: _Block | None = None
+    is_reformat: bool = False
 
 
 class _Reader:
@@ -142,58 +200,95 @@ class _Reader:
 
     def __init__(self) -> None:
         self.blocks: list[_Block] = []
+        self.hits: list[CacheHit] = []
         self.unread = 0
         self.loose = 0
+        self.warnings: list[str] = []
         self._open_by_thread: dict[int | None, list[_Block]] = {}
         self._unwritten: dict[int | None, list[_Block]] = {}
+        self._classic: dict[int | None, _Classic] = {}
+        self._skipped: set[int] = set()
+        """Identities of classic blocks whose runners had no valid tactic."""
 
-    def take(self, line: str, thread: int | None) -> None:
-        if match := _OP.search(line):
-            self._begin(match, thread)
-        elif _HEADER.match(line):
-            self._set_columns(line, thread)
-        elif _ROW.match(line):
-            self._add_row(line, thread)
-        elif match := _SELECTED.search(line):
-            self._select(match, thread)
-        elif match := _WRITTEN.search(line):
-            self._write(match["hash"].lower(), thread)
+    def result(self) -> TacticLog:
+        """All that was read."""
+        for block in self.blocks:
+            if not block.rows and id(block) not in self._skipped:
+                self.warnings.append(
+                    f"line {block.line}: no row of the table of {block.op} was read"
+                )
+        return TacticLog(
+            tables=tuple(block.table() for block in self.blocks),
+            hits=tuple(self.hits),
+            unread=self.unread,
+            loose=self.loose,
+            warnings=tuple(self.warnings),
+        )
 
-    def _begin(self, match: re.Match[str], thread: int | None) -> None:
+    def take(self, line: str, thread: int | None, number: int) -> None:
+        """One line; `number` counts from 1."""
+        for mark, take in _TAKERS:
+            if mark in line:
+                rest, thread = _without_prefix(line, thread)
+                take(self, rest, thread, number)
+                return
+        if ", " in line:
+            rest, thread = _without_prefix(line, thread)
+            if _ROW.match(rest):
+                self._add_row(rest, thread, number)
+
+    # The compiler's tables.
+
+    def _begin(self, line: str, thread: int | None, number: int) -> None:
+        match = _OP.search(line)
+        if match is None:
+            self._warn(number, "an operation that cannot be read")
+            return
         before = self._under_way(thread)
         # Without threads a second table that begins before the first ends may be between its lines.
-        certain = thread is not None or not before
-        for block in before:
-            block.certain = False
+        # A table that names no key has no last line: there the next one ends it.
+        certain = thread is not None or not any(block.key for block in before)
+        if not certain:
+            for block in before:
+                block.certain = False
         block = _Block(
-            op=match["op"],
-            key=match["key"].lower(),
-            onnx_layers=onnx_layer_names(match["nodes"]),
+            op=match["op"] if match["key"] else match["bare"],
+            key=(match["key"] or "").lower(),
+            onnx_layers=onnx_layer_names(match["nodes"] or match["bare_nodes"] or ""),
             certain=certain,
+            line=number,
         )
         self.blocks.append(block)
         # A thread works on one table at a time. Where threads are not known, an operation whose
         # table never came makes way for the next one; a table that has begun does not.
-        kept = [] if thread is not None else [b for b in before if b.rows]
+        kept = [] if thread is not None else [b for b in before if b.rows and b.key]
         self._open_by_thread[thread] = [*kept, block]
 
     def _under_way(self, thread: int | None) -> list[_Block]:
         """Blocks that the next row may belong to."""
         return self._open_by_thread.get(thread, [])
 
-    def _set_columns(self, line: str, thread: int | None) -> None:
+    def _set_columns(self, line: str, thread: int | None, number: int) -> None:
         names = [name.strip() for name in line.split(",")]
-        if "kernel_name" in names and (under_way := self._under_way(thread)):
+        if not _HEADER.match(line) or "kernel_name" not in names:
+            return
+        if under_way := self._under_way(thread):
             before = names[: names.index("kernel_name")]
             under_way[-1].columns = tuple(_NUMBERS.get(name, "") for name in before)
+        else:
+            self._warn(number, "a table without an operation")
 
-    def _add_row(self, line: str, thread: int | None) -> None:
+    def _add_row(self, line: str, thread: int | None, number: int) -> None:
         under_way = self._under_way(thread)
         if not under_way:
+            if _row(line, _COLUMNS) is not None:
+                self.loose += 1
+                self._warn(number, "a row without a table")
             return  # no table is open: some other line that starts with a number
         row = _row(line, under_way[-1].columns)
         if row is None:
             self.unread += 1
+            self._warn(number, f"a row of the table of {under_way[-1].op} that cannot be read")
             under_way[-1].certain = False
             return
         fitting = [b for b in under_way if b.fits(row)] if len(under_way) > 1 else under_way
@@ -202,7 +297,11 @@ class _Reader:
         else:
             self._uncertain(fitting or under_way)
 
-    def _select(self, match: re.Match[str], thread: int | None) -> None:
+    def _select(self, line: str, thread: int | None, number: int) -> None:
+        match = _SELECTED.search(line)
+        if match is None:
+            self._warn(number, "a selected tactic that cannot be read")
+            return
         tactic = match["hash"].lower()
         under_way = self._under_way(thread)
         block = _only([b for b in under_way if b.has(tactic)]) or _only(under_way)
@@ -215,7 +314,12 @@ class _Reader:
         under_way.remove(block)
         self._unwritten.setdefault(thread, []).append(block)
 
-    def _write(self, tactic: str, thread: int | None) -> None:
+    def _write(self, line: str, thread: int | None, number: int) -> None:
+        match = _WRITTEN.search(line)
+        if match is None:
+            self._warn(number, "a written tactic that cannot be read")
+            return
+        tactic = match["hash"].lower()
         waiting = self._unwritten.get(thread, [])
         # The newest: a builder writes a tactic right after it has chosen it.
         block = next((b for b in reversed(waiting) if b.selected == tactic), None)
@@ -225,10 +329,134 @@ class _Reader:
         block.written = tactic
         waiting.remove(block)
 
+    # The classic tuner's tables.
+
+    def _at(self, thread: int | None) -> _Classic:
+        return self._classic.setdefault(thread, _Classic())
+
+    def _compute(self, line: str, thread: int | None, number: int) -> None:  # noqa: ARG002
+        if match := _COSTS.search(line):
+            self._classic[thread] = _Classic(layer=(match["layer"] or "").strip())
+
+    def _combine(self, line: str, thread: int | None, number: int) -> None:
+        match = _FORMATS.search(line)
+        if match is None:
+            self._warn(number, "a combination of formats that cannot be read")
+            return
+        at, key = self._at(thread), (match["key"] or "").strip()
+        at.is_reformat, at.runner = match["reformat"] is not None, ""
+        at.block = _Block(
+            op="" if at.is_reformat else at.layer,  # a reformat is named by its runner
+            key="" if key == "None" else key.lower(),
+            onnx_layers=(),
+            certain=True,
+            line=number,
+            tuner="classic",
+            formats=match["formats"],
+        )
+        self.blocks.append(at.block)
+
+    def _run(self, line: str, thread: int | None, number: int) -> None:
+        match, at = _RUNNER.search(line), self._at(thread)
+        if match is None or at.block is None:
+            self._warn(number, "a runner without a combination of formats")
+            return
+        at.runner = match["runner"]
+        at.block.op = at.block.op or match["layer"]
+
+    def _time(self, line: str, thread: int | None, number: int) -> None:
+        match, block = _TIMED.search(line), self._at(thread).block
+        if match is None:
+            self.unread += 1
+            self._warn(number, "a timed tactic that cannot be read")
+            if block is not None:
+                block.certain = False
+            return
+        if block is None:
+            self.loose += 1
+            self._warn(number, "a timed tactic without a layer")
+            return
+        block.rows.append(
+            Candidate(
+                tactic_id=None,
+                cost_ms=_number(match["cost"]),
+                ratio=None,
+                correlation=None,
+                kernel=match["kernel"] or "",
+                tactic_hash=match["hash"].lower(),
+                parameter="",
+                runner=self._at(thread).runner,
+            )
+        )
+
+    def _finish(self, line: str, thread: int | None, number: int) -> None:
+        match, at = _FASTEST.search(line), self._at(thread)
+        if match is None or at.block is None:
+            self._warn(number, "the end of a runner that was not begun")
+        elif _number(match["cost"]) is None:  # `Time: inf`: no tactic of this runner could run
+            self._skipped.add(id(at.block))
+        elif at.is_reformat:  # there no line says which runner was chosen
+            self._take(at.block, match["hash"])
+
+    def _choose(self, line: str, thread: int | None, number: int) -> None:
+        match, at = _CHOSE.search(line), self._at(thread)
+        if match is None or at.block is None:
+            self._warn(number, "a choice without a combination of formats")
+            return
+        self._take(at.block, match["hash"])
+        at.block = None
+
+    def _take(self, block: _Block, tactic: str) -> None:
+        block.selected = tactic.lower()
+        costs = [row.cost_ms for row in block.rows if row.tactic_hash == block.selected]
+        block.selected_ms = costs[0] if costs else None
+
+    def _skip(self, line: str, thread: int | None, number: int) -> None:  # noqa: ARG002
+        block = self._at(thread).block
+        if block is not None and "No valid tactics" in line:
+            self._skipped.add(id(block))
+
+    def _hit(self, line: str, thread: int | None, number: int) -> None:  # noqa: ARG002
+        match = _HIT.search(line)
+        if match is None:
+            self.unread += 1
+            self._warn(number, "a cached result that cannot be read")
+            return
+        self.hits.append(
+            CacheHit(
+                layer=match["layer"],
+                formats=match["formats"],
+                runner=match["runner"],
+                tactic_hash=match["hash"].lower(),
+                cost_ms=_number(match["cost"]),
+            )
+        )
+
+    def _warn(self, number: int, what: str) -> None:
+        self.warnings.append(f"line {number}: {what}")
+
     def _uncertain(self, blocks: list[_Block]) -> None:
         self.loose += 1
         for block in blocks:
             block.certain = False
+
+
+_TAKERS: tuple[tuple[str, Callable[[_Reader, str, int | None, int], None]], ...] = (
+    ("Autotuning op ", _Reader._begin),
+    ("got cached result", _Reader._hit),
+    ("profiling completed in", _Reader._finish),
+    ("Chose Runner Type:", _Reader._choose),
+    (" Time: ", _Reader._time),
+    ("Tactic Name: ", _Reader._time),
+    ("Timing Runner: ", _Reader._run),
+    ("** Autotuning ", _Reader._combine),
+    ("== Computing ", _Reader._compute),
+    ("Skipping ", _Reader._skip),
+    ("The selected tactic is ", _Reader._select),
+    ("Writing the best tactic ", _Reader._write),
+    ("tactic_id", _Reader._set_columns),
+)
+"""Words that only one kind of line has, the most telling first."""
 
 
 def _row(line: str, columns: tuple[str, ...]) -> Candidate | None:
