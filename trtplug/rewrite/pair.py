@@ -13,7 +13,7 @@ class PairMissReason(str, Enum):
     """Why a grouped convolution is not the first of a pair."""
 
     sentence: str
-    """One sentence for people, as in the README."""
+    """One sentence for people, as in docs/plugin.md."""
 
     def __new__(cls, code: str, sentence: str) -> PairMissReason:
         """Members are their code; the sentence is an attribute."""

@@ -17,7 +17,7 @@ class NearMissReason(str, Enum):
     """
 
     sentence: str
-    """One sentence for people, as in the README."""
+    """One sentence for people, as in docs/plugin.md."""
 
     def __new__(cls, code: str, sentence: str) -> NearMissReason:
         """Members are their code; the sentence is an attribute."""
