@@ -24,20 +24,20 @@ class PairMissReason(str, Enum):
 
     NOT_DEPTHWISE = (
         "not_depthwise",
-        "The convolution has groups, but not one filter for each channel.",
+        "A grouped convolution that is not depthwise.",
     )
-    RESIDUAL = ("residual", "The depthwise convolution has a residual of its own.")
+    RESIDUAL = ("residual", "The depthwise convolution has a residual.")
     GRAPH_OUTPUT = (
         "graph_output",
-        "What lies between the convolutions is an output of the graph, so it must stay.",
+        "The tensor between the convolutions is a graph output.",
     )
     MULTI_CONSUMER = (
         "multi_consumer",
-        "What lies between the convolutions is read by other nodes as well.",
+        "Other nodes also read the tensor between the convolutions.",
     )
     NO_CONSUMER = ("no_consumer", "Nothing reads the depthwise convolution's result.")
-    OTHER_OP = ("other_op", "The next node begins no site: it is no convolution, or a near miss.")
-    TYPE_CHANGE = ("type_change", "The two convolutions compute in different types.")
+    OTHER_OP = ("other_op", "The next node is not a convolution, or is a near miss.")
+    TYPE_CHANGE = ("type_change", "The two convolutions have different types.")
     NOT_POINTWISE = (
         "not_pointwise",
         "The next convolution is not 1x1 with one group, stride 1 and no padding.",
