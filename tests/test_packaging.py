@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -113,9 +114,22 @@ def test_targets_lists_every_profile(run):
         assert profile.stem in done.stdout
 
 
-def test_the_sdist_gives_the_same_wheel(wheel, tmp_path):
-    python_module("hatchling", "build", "--target", "sdist", "--directory", tmp_path, cwd=REPO)
-    (sdist,) = tmp_path.glob("trtplug-*.tar.gz")
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdist")
+    python_module("hatchling", "build", "--target", "sdist", "--directory", folder, cwd=REPO)
+    (sdist,) = folder.glob("trtplug-*.tar.gz")
+    return sdist
+
+
+def test_the_sdist_has_the_documentation(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    pages = {f"docs/{page.name}" for page in (REPO / "docs").iterdir()}
+    assert pages | {"README.md", "CHANGELOG.md"} <= names
+
+
+def test_the_sdist_gives_the_same_wheel(wheel, sdist, tmp_path):
     again = build_wheel(sdist, tmp_path / "wheel")
 
     def contents(path):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment may set; each variable is listed in the README."""
+    """What the environment may set; each variable is listed in docs/errors.md."""
 
     store: Path
     """`TRTPLUG_STORE`: folder of the store; the user's cache folder by default."""

@@ -104,7 +104,7 @@ def test_every_step_ends_and_every_question_has_a_line(site: Site, tmp_path: Pat
     (out / NAME / "pin").mkdir(parents=True)
     (out / NAME / "pin" / "of-an-earlier-run").touch()
     (out / NAME / "kernels.jsonl").write_text("of scripts/device_check\n")
-    # What the README has one install is enough.
+    # The packages named in docs/tensorrt-releases.md are enough.
     for name in ("pytest", "hypothesis", "jsonschema"):
         (site.folder / f"{name}.py").write_text("raise ImportError('not on a user's machine')\n")
     done = gpu_check(site, out)

@@ -8,7 +8,7 @@ from trtplug.errors.base import BUILD_FAILED, MACHINE_LACKS, TrtplugError
 
 
 class BackendMissingError(TrtplugError):
-    """No backend that could do the job is installed here."""
+    """No usable backend is installed."""
 
     code: ClassVar[str] = "backend-missing"
     exit_status: ClassVar[int] = MACHINE_LACKS
@@ -46,7 +46,7 @@ class GpuMissingError(TrtplugError):
 
 
 class GpuBusyError(TrtplugError):
-    """Another build holds the GPU, and `--no-wait` was given."""
+    """Another build uses the GPU, and `--no-wait` was given."""
 
     code: ClassVar[str] = "gpu-busy"
     exit_status: ClassVar[int] = MACHINE_LACKS
@@ -66,7 +66,7 @@ class GpuBusyError(TrtplugError):
 
 
 class TargetUnsupportedError(TrtplugError):
-    """A target that the backend cannot build for."""
+    """The backend cannot build for this target."""
 
     code: ClassVar[str] = "target-unsupported"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -90,7 +90,7 @@ class TargetUnsupportedError(TrtplugError):
 
 
 class PluginDroppedError(TrtplugError):
-    """`--plugin always`, and the engine lacks a plugin that the builder was given."""
+    """`--plugin always` was given, and a planned plugin is not in the engine."""
 
     code: ClassVar[str] = "plugin-dropped"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -110,7 +110,7 @@ class PluginDroppedError(TrtplugError):
 
 
 class ParseFailedError(TrtplugError):
-    """The backend's parser refused the model."""
+    """The backend's ONNX parser rejected the model."""
 
     code: ClassVar[str] = "parse-failed"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -131,7 +131,7 @@ class ParseFailedError(TrtplugError):
 
 
 class BuildFailedError(TrtplugError):
-    """The builder gave up and said why."""
+    """The builder failed and reported why."""
 
     code: ClassVar[str] = "build-failed"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -152,7 +152,7 @@ class BuildFailedError(TrtplugError):
 
 
 class TrialFailedError(TrtplugError):
-    """A finished engine cannot be loaded where it was built, or a run of it fails."""
+    """The finished engine cannot be loaded, or its trial run failed."""
 
     code: ClassVar[str] = "trial-failed"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -165,7 +165,7 @@ class TrialFailedError(TrtplugError):
 
 
 class BuilderCrashedError(TrtplugError):
-    """The builder's process died."""
+    """The builder's process crashed."""
 
     code: ClassVar[str] = "builder-crashed"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -188,7 +188,7 @@ class BuilderCrashedError(TrtplugError):
 
 
 class BuildTimeoutError(TrtplugError):
-    """The build passed its time limit."""
+    """The build exceeded its time limit."""
 
     code: ClassVar[str] = "build-timeout"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -208,7 +208,7 @@ class BuildTimeoutError(TrtplugError):
 
 
 class BuildMemoryError(TrtplugError):
-    """The build passed its memory limit, or the system killed it for memory."""
+    """The build exceeded its memory limit, or the system killed it when memory ran out."""
 
     code: ClassVar[str] = "build-memory"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -233,7 +233,7 @@ class BuildMemoryError(TrtplugError):
 
 
 class PluginNameClashError(TrtplugError):
-    """A plugin of ours cannot be registered: another one has its name, version and namespace."""
+    """A plugin cannot be registered: its name, version and namespace are taken."""
 
     code: ClassVar[str] = "plugin-name-clash"
     exit_status: ClassVar[int] = BUILD_FAILED

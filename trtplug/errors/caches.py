@@ -8,7 +8,7 @@ from trtplug.errors.base import BAD_INPUT, BUILD_FAILED, MACHINE_LACKS, TrtplugE
 
 
 class CacheUnusableError(TrtplugError):
-    """A timing cache that is damaged, or has no usable sidecar."""
+    """The timing cache is damaged or has no usable sidecar."""
 
     code: ClassVar[str] = "cache-unusable"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -27,7 +27,7 @@ class CacheUnusableError(TrtplugError):
 
 
 class CacheMismatchError(TrtplugError):
-    """A timing cache of another GPU, driver, CUDA, TensorRT or set of flags."""
+    """The timing cache is for another GPU, driver, CUDA, TensorRT or set of flags."""
 
     code: ClassVar[str] = "cache-mismatch"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -49,7 +49,7 @@ class CacheMismatchError(TrtplugError):
 
 
 class TacticUnavailableError(TrtplugError):
-    """A `--pin`, `--ban` or `--prefer` that cannot be honoured."""
+    """A `--pin`, `--ban` or `--prefer` is not possible."""
 
     code: ClassVar[str] = "tactic-unavailable"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -71,7 +71,7 @@ class TacticUnavailableError(TrtplugError):
 
 
 class LockMismatchError(TrtplugError):
-    """`--locked`, and something differs from the lock; nothing was kept."""
+    """The build with `--locked` differs from the lock; nothing was written."""
 
     code: ClassVar[str] = "lock-mismatch"
     exit_status: ClassVar[int] = BUILD_FAILED
@@ -91,7 +91,7 @@ class LockMismatchError(TrtplugError):
 
 
 class LockUnqualifiedError(TrtplugError):
-    """A lock that was recorded on another GPU, driver or version; it is not replayed here."""
+    """The lock was recorded with another GPU, driver or version and cannot be used here."""
 
     code: ClassVar[str] = "lock-unqualified"
     exit_status: ClassVar[int] = MACHINE_LACKS

@@ -8,7 +8,7 @@ from trtplug.errors.base import BAD_INPUT, TrtplugError
 
 
 class FileUnreadableError(TrtplugError):
-    """A path that cannot be read as a file."""
+    """The file cannot be read."""
 
     code: ClassVar[str] = "file-unreadable"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -22,7 +22,7 @@ class FileUnreadableError(TrtplugError):
 
 
 class ModelInvalidError(TrtplugError):
-    """A file that is no ONNX model, or one that breaks the standard."""
+    """The file is not a valid ONNX model."""
 
     code: ClassVar[str] = "model-invalid"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -42,7 +42,7 @@ class ModelInvalidError(TrtplugError):
 
 
 class ExternalDataError(TrtplugError):
-    """External weights that are missing, too short, or outside the model's folder."""
+    """External weights are missing, too short, or outside the model's folder."""
 
     code: ClassVar[str] = "external-data"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -64,7 +64,7 @@ class ExternalDataError(TrtplugError):
 
 
 class NodeInvalidError(TrtplugError):
-    """A node whose attributes or inputs contradict each other."""
+    """The attributes or inputs of a node contradict each other."""
 
     code: ClassVar[str] = "node-invalid"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -80,7 +80,7 @@ class NodeInvalidError(TrtplugError):
 
 
 class DocumentError(TrtplugError):
-    """A JSON document of ours (report, manifest, lock, plan) that cannot be read."""
+    """A report, manifest, lock or plan cannot be read."""
 
     code: ClassVar[str] = "document"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -95,7 +95,7 @@ class DocumentError(TrtplugError):
 
 
 class ProfileInvalidError(TrtplugError):
-    """A GPU profile that breaks its schema."""
+    """Invalid GPU profile."""
 
     code: ClassVar[str] = "profile-invalid"
     # Those that ship are read by a test, so a broken one is the user's own.
@@ -129,7 +129,7 @@ class ReferenceFailedError(TrtplugError):
 
 
 class RewriteInvalidError(TrtplugError):
-    """A rewritten model that ONNX's checker refuses; nothing was written."""
+    """ONNX's checker rejected the rewritten model; nothing was written."""
 
     code: ClassVar[str] = "rewrite-invalid"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -148,7 +148,7 @@ class RewriteInvalidError(TrtplugError):
 
 
 class PrecisionError(TrtplugError):
-    """A precision that the model cannot be given, or that would change nothing."""
+    """The model cannot be converted to this precision, or the precision changes nothing."""
 
     code: ClassVar[str] = "precision"
     exit_status: ClassVar[int] = BAD_INPUT

@@ -8,7 +8,7 @@ from trtplug.errors.base import FAULT, MACHINE_LACKS, TrtplugError
 
 
 class PtxError(TrtplugError):
-    """PTX that the emulator cannot take: an instruction it does not know is never skipped."""
+    """The emulator does not support a PTX instruction."""
 
     code: ClassVar[str] = "ptx"
     exit_status: ClassVar[int] = FAULT
@@ -23,7 +23,7 @@ class PtxError(TrtplugError):
 
 
 class LaunchError(TrtplugError):
-    """A launch that does not fit the kernel: grid, block, arguments."""
+    """Kernel launch with a wrong grid, block or arguments."""
 
     code: ClassVar[str] = "launch"
     exit_status: ClassVar[int] = FAULT
@@ -37,7 +37,7 @@ class LaunchError(TrtplugError):
 
 
 class CompilerMissingError(TrtplugError):
-    """NVRTC is not installed here, or cannot be loaded."""
+    """NVRTC is not installed or cannot be loaded."""
 
     code: ClassVar[str] = "compiler-missing"
     exit_status: ClassVar[int] = MACHINE_LACKS
@@ -55,7 +55,7 @@ class CompilerMissingError(TrtplugError):
 
 
 class ToolMissingError(TrtplugError):
-    """A program of CUDA's that is not installed."""
+    """A CUDA tool is not installed."""
 
     code: ClassVar[str] = "tool-missing"
     exit_status: ClassVar[int] = MACHINE_LACKS

@@ -27,7 +27,7 @@ class OutputError(TrtplugError):
 
 
 class OutputInTheWayError(TrtplugError):
-    """`--out` names something that is not a bundle of ours."""
+    """`--out` exists and is not a bundle of trtplug."""
 
     code: ClassVar[str] = "output-in-the-way"
     exit_status: ClassVar[int] = BAD_INPUT

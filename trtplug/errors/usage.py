@@ -8,7 +8,7 @@ from trtplug.errors.base import BAD_INPUT, TrtplugError
 
 
 class UsageError(TrtplugError):
-    """A flag, a value or a combination that cannot be meant."""
+    """Unknown flag, bad value or conflicting options."""
 
     code: ClassVar[str] = "usage"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -27,7 +27,7 @@ class UsageError(TrtplugError):
 
 
 class ShapeError(TrtplugError):
-    """Shapes given on the command line that do not fit the model, all of them at once."""
+    """The given shapes do not fit the model; lists every problem."""
 
     code: ClassVar[str] = "shape"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -48,7 +48,7 @@ class ShapeError(TrtplugError):
 
 
 class UnknownTargetError(TrtplugError):
-    """A `--target` that is neither a profile, an SM, `local` nor `all`."""
+    """Unknown `--target`: not a GPU profile, an SM, `local` or `all`."""
 
     code: ClassVar[str] = "unknown-target"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -68,7 +68,7 @@ class UnknownTargetError(TrtplugError):
 
 
 class ConfigError(TrtplugError):
-    """A trtplug.toml that cannot be used."""
+    """Invalid trtplug.toml."""
 
     code: ClassVar[str] = "config"
     exit_status: ClassVar[int] = BAD_INPUT
@@ -82,7 +82,7 @@ class ConfigError(TrtplugError):
 
 
 class OptionUnsupportedError(TrtplugError):
-    """An option, or a name given to one, that the installed builder does not have."""
+    """The installed builder does not have this option or value."""
 
     code: ClassVar[str] = "option-unsupported"
     exit_status: ClassVar[int] = BAD_INPUT

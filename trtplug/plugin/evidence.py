@@ -39,21 +39,21 @@ class SiteMeasurement:
     schema: str
     """`trtplug.site-measurement/1`."""
     problem_sha256: str
-    """As `trtplug build --dry-run --format json` gives it for each site and pair."""
+    """Digest of the site or pair, as in `trtplug build --dry-run --format json`."""
     gpu: str
-    """Name of the GPU, as its driver tells it."""
+    """Name of the GPU, as reported by the driver."""
     driver: str
-    """Its version, such as `580.95.05`."""
+    """Driver version, such as `580.95.05`."""
     backend_version: str
     """Version of TensorRT, such as `11.4.0.106`."""
     plugin_us: tuple[float, ...]
     """Samples of the plugin's layer."""
     reformat_us: tuple[float, ...]
-    """Samples of all reformats together that stand there for the plugin; empty where none do."""
+    """Samples of the reformats added for the plugin, summed; empty if there are none."""
     native_us: tuple[float, ...]
-    """Samples of the layers that do the same without the plugin."""
+    """Samples of TensorRT's own layers for the same nodes."""
     tactic: str | None = None
-    """The plugin's tactic that was measured; its packing is then offered. May be left out."""
+    """The measured tactic of the plugin; decides the packing. Optional."""
 
     @property
     def samples(self) -> tuple[int, int]:

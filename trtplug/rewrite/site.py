@@ -45,7 +45,7 @@ class NearMissReason(str, Enum):
     """
 
     sentence: str
-    """One sentence for people, as in the README."""
+    """One sentence for people, as in docs/plugin.md."""
 
     def __new__(cls, code: str, sentence: str) -> NearMissReason:
         """Members are their code; the sentence is an attribute."""
@@ -54,36 +54,36 @@ class NearMissReason(str, Enum):
         member.sentence = sentence
         return member
 
-    RANK = ("rank", "The convolution is not 2-D; the op is.")
-    DTYPE = ("dtype", "The weight is none of float, float16 and bfloat16.")
-    OPSET = ("opset", "The model's opset is below 7, whose broadcasting follows other rules.")
-    DYNAMIC_WEIGHT = ("dynamic_weight", "The weight is computed or fed at run time.")
-    DYNAMIC_BIAS = ("dynamic_bias", "The convolution's own bias is computed or fed at run time.")
+    RANK = ("rank", "Not a 2-D convolution.")
+    DTYPE = ("dtype", "Weight dtype is not float, float16 or bfloat16.")
+    OPSET = ("opset", "The model's opset is below 7, which has other broadcasting rules.")
+    DYNAMIC_WEIGHT = ("dynamic_weight", "The weight is not constant.")
+    DYNAMIC_BIAS = ("dynamic_bias", "The convolution's bias is not constant.")
     OVERRIDABLE = (
         "overridable",
-        "A weight or parameter is an initializer that is a graph input too, so whoever runs the "
-        "model may replace it; --fold-overridable treats it as constant.",
+        "A weight or parameter is an initializer and also a graph input, so it can be replaced at "
+        "run time; --fold-overridable treats it as constant.",
     )
     QUANTIZED = (
         "quantized",
-        "A QuantizeLinear or DequantizeLinear touches the convolution; such chains are left alone.",
+        "The convolution is quantized (QuantizeLinear or DequantizeLinear beside it).",
     )
     AUTO_PAD = (
         "auto_pad",
-        "auto_pad with a stride above 1 needs the input's height and width, which are not fixed.",
+        "auto_pad with a stride above 1 needs a fixed input height and width.",
     )
-    IN_FUNCTION = ("in_function", "The convolution stands inside a local function of the model.")
+    IN_FUNCTION = ("in_function", "The convolution is inside a local function of the model.")
     MULTI_CONSUMER = ("multi_consumer", "The tensor is read by more than one node.")
-    GRAPH_OUTPUT = ("graph_output", "The tensor is an output of the graph, so it must stay.")
-    ACTIVATION = ("activation", "The next node is none that the op can compute.")
-    DYNAMIC_CLIP = ("dynamic_clip", "The bounds of the Clip are computed or fed at run time.")
+    GRAPH_OUTPUT = ("graph_output", "The tensor is a graph output.")
+    ACTIVATION = ("activation", "The next node is not a supported activation.")
+    DYNAMIC_CLIP = ("dynamic_clip", "The bounds of the Clip are not constant.")
     DYNAMIC_PARAMETER = (
         "dynamic_parameter",
-        "A scale, shift or normalisation parameter is computed or fed at run time.",
+        "A scale, shift or normalisation parameter is not constant.",
     )
     PER_CHANNEL = (
         "per_channel",
-        "The constant varies along height or width, or widens the tensor: it is no scale or bias.",
+        "The constant varies along height or width, or broadcasts the tensor to a larger shape.",
     )
     BATCH_STATISTICS = (
         "batch_statistics",
@@ -93,12 +93,12 @@ class NearMissReason(str, Enum):
     DROPOUT = ("dropout", "The Dropout is in training mode, or its mask is read.")
     RESIDUAL_SHAPE = (
         "residual_shape",
-        "The other input of the Add is not known to have the convolution's output shape.",
+        "The other input of the Add may not have the convolution's output shape.",
     )
-    RESIDUAL_TAKEN = ("residual_taken", "Another convolution's site took the Add.")
-    TYPE_CHANGE = ("type_change", "A Cast to another type follows; sites do not reach across it.")
-    FP16_RANGE = ("fp16_range", "The folded weights would leave the range of float16.")
-    NOT_FINITE = ("not_finite", "The folded weights would not be finite.")
+    RESIDUAL_TAKEN = ("residual_taken", "The Add belongs to the site of another convolution.")
+    TYPE_CHANGE = ("type_change", "A Cast to another type follows.")
+    FP16_RANGE = ("fp16_range", "The folded weights would exceed the float16 range.")
+    NOT_FINITE = ("not_finite", "The folded weights would contain infinity or NaN.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class PairMissReason(str, Enum):
     """Why a grouped convolution is not the first of a pair."""
 
     sentence: str
-    """One sentence for people, as in the README."""
+    """One sentence for people, as in docs/plugin.md."""
 
     def __new__(cls, code: str, sentence: str) -> PairMissReason:
         """Members are their code; the sentence is an attribute."""
@@ -176,20 +176,20 @@ class PairMissReason(str, Enum):
 
     NOT_DEPTHWISE = (
         "not_depthwise",
-        "The convolution has groups, but not one filter for each channel.",
+        "A grouped convolution that is not depthwise.",
     )
-    RESIDUAL = ("residual", "The depthwise convolution has a residual of its own.")
+    RESIDUAL = ("residual", "The depthwise convolution has a residual.")
     GRAPH_OUTPUT = (
         "graph_output",
-        "What lies between the convolutions is an output of the graph, so it must stay.",
+        "The tensor between the convolutions is a graph output.",
     )
     MULTI_CONSUMER = (
         "multi_consumer",
-        "What lies between the convolutions is read by other nodes as well.",
+        "Other nodes also read the tensor between the convolutions.",
     )
     NO_CONSUMER = ("no_consumer", "Nothing reads the depthwise convolution's result.")
-    OTHER_OP = ("other_op", "The next node begins no site: it is no convolution, or a near miss.")
-    TYPE_CHANGE = ("type_change", "The two convolutions compute in different types.")
+    OTHER_OP = ("other_op", "The next node is not a convolution, or is a near miss.")
+    TYPE_CHANGE = ("type_change", "The two convolutions have different types.")
     NOT_POINTWISE = (
         "not_pointwise",
         "The next convolution is not 1x1 with one group, stride 1 and no padding.",
