@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.real_models import LIGHT, light_model, ppocr_model
+from tests.shared import ANSWERS, compile_once, shared_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,12 @@ def _heard_signals() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _each_kernel_is_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ[ANSWERS] = str(shared_folder(tmp_path_factory, "nvrtc"))
+    compile_once()
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,7 @@ def test_crash_of_the_real_builder_is_told_with_its_last_lines(tmp_path: Path):
 def test_limits_on_the_real_builder(tmp_path: Path):
     save(conv_chain(400), tmp_path / "m.onnx")
     for flags, code in (
-        (("--timeout", "1"), "build-timeout"),
+        (("--timeout", "0.1"), "build-timeout"),
         (("--memory-limit", "150MiB"), "build-memory"),
     ):
         ran = run_apart("build", "m.onnx", "--target", "sm_89", *flags, cwd=tmp_path)
