@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import settings
 
 from tests.real_models import LIGHT, light_model, ppocr_model
+from tests.shared import ANSWERS, compile_once, shared_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Work is counted, not timed: on a busy machine any example may take long.
@@ -43,14 +46,33 @@ def _heard_signals() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _each_kernel_is_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ[ANSWERS] = str(shared_folder(tmp_path_factory, "nvrtc"))
+    compile_once()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A long test that began last would be waited for by all workers but its own."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.fixture(scope="session")
+def _new_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Numbered here: `mktemp` looks through the folders of all tests before."""
+    folder = tmp_path_factory.mktemp("stores")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_store(_new_store: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of the test's own, and none of the caller's settings; its path is returned."""
     for name in tuple(os.environ):
         if name.startswith(("TRTPLUG_", "POLYGRAPHY_")) or name in _FOREIGN:
             monkeypatch.delenv(name)
     # Beside tmp_path and not in it: tests count what lies in theirs.
-    store = tmp_path_factory.mktemp("store")
+    store = next(_new_store)
+    store.mkdir()
     monkeypatch.setenv("TRTPLUG_STORE", str(store))
     return store
 

@@ -1,5 +1,6 @@
 """Every error class: survives pickle, has a code of its own and an exit status of the table."""
 
+import contextlib
 import json
 import pickle
 import types
@@ -7,6 +8,7 @@ import typing
 
 import pytest
 
+from tests.every import check_every
 from trtplug import errors
 
 EXIT_STATUSES = {
@@ -43,42 +45,53 @@ def instance(cls, only_required=False):
     )
 
 
-every_error = pytest.mark.parametrize("cls", errors.every_error(), ids=lambda c: c.__name__)
+BOTH = [(cls, only) for cls in errors.every_error() for only in (False, True)]
+"""Every class, with a value for each field and with those alone that it asks for."""
 
 
-@every_error
-@pytest.mark.parametrize("only_required", [False, True])
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_survives_pickle(cls, only_required, protocol):
-    error = instance(cls, only_required)
-    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
-    assert type(back) is cls
-    assert [getattr(back, name) for name in cls.fields()] == [
-        getattr(error, name) for name in cls.fields()
-    ]
-    assert (str(back), back.hint) == (str(error), error.hint)
+def by_name(case):
+    return ", ".join(str(getattr(part, "__name__", part)) for part in case)
 
 
-@every_error
-@pytest.mark.parametrize("only_required", [False, True])
-def test_survives_json(cls, only_required):
-    error = instance(cls, only_required)
+def survives_pickle(case):
+    error = instance(*case)
+    cls = case[0]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+        assert type(back) is cls, protocol
+        assert [getattr(back, name) for name in cls.fields()] == [
+            getattr(error, name) for name in cls.fields()
+        ], protocol
+        assert (str(back), back.hint) == (str(error), error.hint), protocol
+
+
+def test_each_survives_pickle():
+    check_every(BOTH, survives_pickle, by_name)
+
+
+def survives_json(case):
+    error = instance(*case)
     back = errors.error_from_plain(json.loads(json.dumps(errors.error_to_plain(error))))
-    assert type(back) is cls
+    assert type(back) is case[0]
     assert (back.message, back.hint) == (error.message, error.hint)
 
 
-@every_error
-@pytest.mark.parametrize("only_required", [False, True])
-def test_writes_a_message(cls, only_required):
-    error = instance(cls, only_required)
+def test_each_survives_json():
+    check_every(BOTH, survives_json, by_name)
+
+
+def writes_a_message(case):
+    error = instance(*case)
     assert error.message.strip()
     assert str(error) == error.message
     assert isinstance(error.hint, str)
 
 
-@every_error
-def test_has_a_code_and_an_exit_status_of_its_own(cls):
+def test_each_writes_a_message():
+    check_every(BOTH, writes_a_message, by_name)
+
+
+def has_a_code_and_an_exit_status(cls):
     assert "code" in vars(cls)
     assert "exit_status" in vars(cls)
     assert cls.code.islower()
@@ -86,17 +99,22 @@ def test_has_a_code_and_an_exit_status_of_its_own(cls):
     assert cls.exit_status in EXIT_STATUSES
 
 
-@every_error
-def test_can_pass_through_a_context_manager(cls):
-    """A frozen dataclass could not: `contextlib` sets `__traceback__` on the error."""
-    import contextlib
+def test_each_has_a_code_and_an_exit_status_of_its_own():
+    check_every(errors.every_error(), has_a_code_and_an_exit_status)
 
+
+def passes_through_a_context_manager(cls):
     @contextlib.contextmanager
     def passing():
         yield
 
     with pytest.raises(cls), passing():
         raise instance(cls)
+
+
+def test_each_can_pass_through_a_context_manager():
+    """A frozen dataclass could not: `contextlib` sets `__traceback__` on the error."""
+    check_every(errors.every_error(), passes_through_a_context_manager)
 
 
 def test_codes_are_unique():

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import check_every
+
 REPO = Path(__file__).resolve().parent.parent
 
 HEAVY = (
@@ -104,11 +106,12 @@ def declared():
     return {re.match(r"[\w.-]+", w).group().lower().replace("_", "-") for w in wanted}
 
 
-@pytest.mark.parametrize(
-    "path", sorted((REPO / "trtplug").rglob("*.py")), ids=lambda p: p.relative_to(REPO).as_posix()
-)
-def test_what_is_imported_is_declared(path, distributions, declared):
+def test_what_is_imported_is_declared(distributions, declared):
     """The test environment holds more than a user's does, so a missing name shows up only there."""
-    for name in third_party_imports(path.read_text(encoding="utf-8")):
-        owners = {d.lower().replace("_", "-") for d in distributions.get(name, [name])}
-        assert owners & declared, f"{name} is in none of pyproject's dependencies"
+
+    def check(path):
+        for name in third_party_imports(path.read_text(encoding="utf-8")):
+            owners = {d.lower().replace("_", "-") for d in distributions.get(name, [name])}
+            assert owners & declared, f"{name} is in none of pyproject's dependencies"
+
+    check_every((REPO / "trtplug").rglob("*.py"), check)

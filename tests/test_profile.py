@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import check_every
 from trtplug.errors import ProfileInvalidError
 from trtplug.profile import (
     DensePeak,
@@ -49,7 +50,8 @@ REQUIRED = {
     "dgx-spark",
 }
 GEFORCE = tuple(p for p in BUNDLED if "GeForce" in p.gpu)
-WITH_TENSOR_CLOCK = tuple(p for p in BUNDLED if p.boost_clock_mhz and p.dense_peak.fp16_flops_per_s)
+WITH_CLOCK = tuple(p for p in BUNDLED if p.boost_clock_mhz)
+WITH_TENSOR_CLOCK = tuple(p for p in WITH_CLOCK if p.dense_peak.fp16_flops_per_s)
 OTHERS = tuple(p for p in BUNDLED if "GeForce" not in p.gpu)
 
 GOOD = """\
@@ -136,91 +138,105 @@ def figures(profile: GpuProfile) -> dict[str, float]:
     return {k: v for k, v in (top | peak).items() if isinstance(v, int | float)}
 
 
-@pytest.mark.parametrize("profile", BUNDLED, ids=by_name)
-def test_every_figure_has_a_public_source(profile):
-    assert {"sm", *figures(profile)} == {figure for figure, _ in profile.sources}
-    for figure in figures(profile):
-        source = profile.source_of(figure)
-        assert source is not None
-        assert re.fullmatch(r"https://[\w.-]+\.[a-z]+/\S*", source.url)
+def test_every_figure_has_a_public_source():
+    def check(profile):
+        assert {"sm", *figures(profile)} == {figure for figure, _ in profile.sources}
+        for figure in ("sm", *figures(profile)):
+            source = profile.source_of(figure)
+            assert source is not None
+            assert re.fullmatch(r"https://[\w.-]+\.[a-z]+/\S*", source.url)
+
+    check_every(BUNDLED, check, by_name)
 
 
-@pytest.mark.parametrize("profile", BUNDLED, ids=by_name)
-def test_the_roofline_has_what_it_needs(profile):
-    assert profile.memory_bandwidth_bytes_per_s is not None
-    assert profile.dense_peak.fp32_flops_per_s is not None
-    assert profile.source_of("nothing") is None
+def test_the_roofline_has_what_it_needs():
+    def check(profile):
+        assert profile.memory_bandwidth_bytes_per_s is not None
+        assert profile.dense_peak.fp32_flops_per_s is not None
+        assert profile.source_of("nothing") is None
+
+    check_every(BUNDLED, check, by_name)
 
 
-@pytest.mark.parametrize("profile", BUNDLED, ids=by_name)
-def test_shared_memory_and_registers_are_those_of_the_compute_capability(profile):
-    per_sm, per_block = SHARED_KIB[profile.sm.number]
-    assert profile.shared_memory_per_sm_bytes == per_sm * 1024
-    assert profile.shared_memory_per_block_bytes == per_block * 1024
-    assert profile.registers_per_sm == profile.registers_per_block == 65536
+def test_shared_memory_and_registers_are_those_of_the_compute_capability():
+    def check(profile):
+        per_sm, per_block = SHARED_KIB[profile.sm.number]
+        assert profile.shared_memory_per_sm_bytes == per_sm * 1024
+        assert profile.shared_memory_per_block_bytes == per_block * 1024
+        assert profile.registers_per_sm == profile.registers_per_block == 65536
+
+    check_every(BUNDLED, check, by_name)
 
 
-@pytest.mark.parametrize("profile", [p for p in BUNDLED if p.boost_clock_mhz], ids=by_name)
-def test_fp32_peak_is_cores_times_clock(profile):
-    assert profile.sm_count
-    assert profile.boost_clock_mhz
-    cores = profile.sm_count * CORES_PER_SM[profile.sm.number]
-    assert close(profile.dense_peak.fp32_flops_per_s, cores * 2 * profile.boost_clock_mhz * 1e6)
+def test_fp32_peak_is_cores_times_clock():
+    def check(profile):
+        assert profile.sm_count
+        assert profile.boost_clock_mhz
+        cores = profile.sm_count * CORES_PER_SM[profile.sm.number]
+        assert close(profile.dense_peak.fp32_flops_per_s, cores * 2 * profile.boost_clock_mhz * 1e6)
+
+    check_every(WITH_CLOCK, check, by_name)
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [p for p in BUNDLED if p.boost_clock_mhz and p.dense_peak.fp16_flops_per_s],
-    ids=by_name,
-)
-def test_fp16_peak_is_the_tensor_cores_rate_with_fp32_accumulation(profile):
-    clock_mhz = profile.tensor_boost_clock_mhz or profile.boost_clock_mhz
-    geforce, other = FP16_PER_CLOCK[profile.sm.number]
-    per_clock = geforce if profile in GEFORCE else other
-    assert per_clock is not None
-    assert profile.sm_count
-    wanted = profile.sm_count * per_clock * clock_mhz * 1e6
-    assert close(profile.dense_peak.fp16_flops_per_s, wanted)
+def test_fp16_peak_is_the_tensor_cores_rate_with_fp32_accumulation():
+    def check(profile):
+        clock_mhz = profile.tensor_boost_clock_mhz or profile.boost_clock_mhz
+        geforce, other = FP16_PER_CLOCK[profile.sm.number]
+        per_clock = geforce if profile in GEFORCE else other
+        assert per_clock is not None
+        assert profile.sm_count
+        wanted = profile.sm_count * per_clock * clock_mhz * 1e6
+        assert close(profile.dense_peak.fp16_flops_per_s, wanted)
+
+    check_every(WITH_TENSOR_CLOCK, check, by_name)
 
 
-@pytest.mark.parametrize("profile", BUNDLED, ids=by_name)
-def test_the_peaks_keep_the_tensor_cores_ratios(profile):
-    peak = profile.dense_peak
-    fp16 = peak.fp16_flops_per_s
-    if fp16 is None:
-        assert peak == DensePeak(
-            fp32_flops_per_s=peak.fp32_flops_per_s, int8_ops_per_s=peak.int8_ops_per_s
-        )
-        return
-    assert peak.bf16_flops_per_s in (None, fp16)
-    assert peak.tf32_flops_per_s is None or close(peak.tf32_flops_per_s, fp16 / 2)
-    assert peak.fp8_flops_per_s is None or close(peak.fp8_flops_per_s, fp16 * 2)
-    fastest = peak.fp16_accumulate_fp16_flops_per_s or fp16
-    assert close(peak.int8_ops_per_s, fastest * 2)
+def test_the_peaks_keep_the_tensor_cores_ratios():
+    def check(profile):
+        peak = profile.dense_peak
+        fp16 = peak.fp16_flops_per_s
+        if fp16 is None:
+            assert peak == DensePeak(
+                fp32_flops_per_s=peak.fp32_flops_per_s, int8_ops_per_s=peak.int8_ops_per_s
+            )
+            return
+        assert peak.bf16_flops_per_s in (None, fp16)
+        assert peak.tf32_flops_per_s is None or close(peak.tf32_flops_per_s, fp16 / 2)
+        assert peak.fp8_flops_per_s is None or close(peak.fp8_flops_per_s, fp16 * 2)
+        fastest = peak.fp16_accumulate_fp16_flops_per_s or fp16
+        assert close(peak.int8_ops_per_s, fastest * 2)
+
+    check_every(BUNDLED, check, by_name)
 
 
-@pytest.mark.parametrize("profile", BUNDLED, ids=by_name)
-def test_a_type_has_a_peak_only_where_the_tensor_cores_have_it(profile):
-    peak, sm = profile.dense_peak, profile.sm.number
-    if sm < 80:
-        assert peak.tf32_flops_per_s is None
-        assert peak.bf16_flops_per_s is None
-    if sm < 89:
-        assert peak.fp8_flops_per_s is None
+def test_a_type_has_a_peak_only_where_the_tensor_cores_have_it():
+    def check(profile):
+        peak, sm = profile.dense_peak, profile.sm.number
+        if sm < 80:
+            assert peak.tf32_flops_per_s is None
+            assert peak.bf16_flops_per_s is None
+        if sm < 89:
+            assert peak.fp8_flops_per_s is None
+
+    check_every(BUNDLED, check, by_name)
 
 
-@pytest.mark.parametrize("profile", GEFORCE, ids=by_name)
-def test_geforce_halves_its_rate_to_accumulate_in_fp32(profile):
-    peak = profile.dense_peak
-    assert close(peak.fp16_accumulate_fp16_flops_per_s, 2 * peak.fp16_flops_per_s)
-    if profile.sm.number >= 89:
-        assert close(peak.fp8_accumulate_fp16_flops_per_s, 2 * peak.fp8_flops_per_s)
+def test_geforce_halves_its_rate_to_accumulate_in_fp32():
+    def check(profile):
+        peak = profile.dense_peak
+        assert close(peak.fp16_accumulate_fp16_flops_per_s, 2 * peak.fp16_flops_per_s)
+        if profile.sm.number >= 89:
+            assert close(peak.fp8_accumulate_fp16_flops_per_s, 2 * peak.fp8_flops_per_s)
+
+    check_every(GEFORCE, check, by_name)
 
 
-@pytest.mark.parametrize("profile", OTHERS, ids=by_name)
-def test_only_geforce_has_two_rates(profile):
-    assert profile.dense_peak.fp16_accumulate_fp16_flops_per_s is None
-    assert profile.dense_peak.fp8_accumulate_fp16_flops_per_s is None
+def test_only_geforce_has_two_rates():
+    def check(profile):
+        assert profile.dense_peak.fp16_accumulate_fp16_flops_per_s is None
+        assert profile.dense_peak.fp8_accumulate_fp16_flops_per_s is None
+
+    check_every(OTHERS, check, by_name)
 
 
 @pytest.mark.parametrize(
@@ -362,17 +378,20 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "problem"), REFUSALS, ids=[r[1][:40] for r in REFUSALS])
-def test_a_broken_file_is_refused_by_name(tmp_path, old, new, problem):
-    assert old in GOOD
-    path = write(tmp_path, GOOD.replace(old, new))
-    with pytest.raises(ProfileInvalidError) as caught:
-        load_profiles((tmp_path,))
-    assert caught.value.path == str(path)
-    assert problem in caught.value.problem
-    assert str(path) in caught.value.message
-    assert "README" in caught.value.hint
-    assert caught.value.exit_status == 2
+def test_a_broken_file_is_refused_by_name(tmp_path):
+    def check(case):
+        old, new, problem = case
+        assert old in GOOD
+        path = write(tmp_path, GOOD.replace(old, new))
+        with pytest.raises(ProfileInvalidError) as caught:
+            load_profiles((tmp_path,))
+        assert caught.value.path == str(path)
+        assert problem in caught.value.problem
+        assert str(path) in caught.value.message
+        assert "README" in caught.value.hint
+        assert caught.value.exit_status == 2
+
+    check_every(REFUSALS, check, lambda case: case[1][:40])
 
 
 @pytest.mark.parametrize("table", ["dense_peak", "sources", "source_of"])

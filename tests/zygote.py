@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 from tests.cli_runner import Ran
+from tests.shared import compile_once
 
 _LOADED = (
     "onnx",
@@ -77,6 +78,7 @@ def _zygote() -> subprocess.Popen[str]:
 def _serve() -> None:
     for name in _LOADED:
         importlib.import_module(name)
+    compile_once()
     for line in sys.stdin:
         arguments, cwd, env, out, err = json.loads(line)
         child = os.fork()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import filelock
@@ -12,8 +11,6 @@ from tests.real_models import LIGHT, PPOCR, light_model, ppocr_model
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 SHAPES = {
     "det": "x=1x3x320x320:1x3x640x640:1x3x960x960",
@@ -42,11 +39,3 @@ def bundle_of(name: str, shared: Path) -> Path:
             ran = run_here("build", model, "--target", "sm_89", "--out", out, *flags(name))
             assert ran.status == 0, ran.err
     return out
-
-
-def shared_folder(factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of this run share."""
-    base = factory.getbasetemp()
-    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "bundles"
-    shared.mkdir(exist_ok=True)
-    return shared

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import run_apart
 from tests.doubles.site import Site, make_site
 from tests.models import conv_chain, save
+from tests.zygote import run_forked
 
 BUILD = ("build", "m.onnx", "--backend", "trt", "--target", "local")
 
@@ -44,6 +44,6 @@ class Recordings:
         site = make_site(folder, version=version)
         save(conv_chain(3), site.work / "m.onnx")
         environ = {**site.environ, "TRTPLUG_STORE": str(folder / "store")}
-        ran = run_apart(*BUILD, *flags, cwd=site.work, env=environ)
+        ran = run_forked(*BUILD, *flags, cwd=site.work, env=environ)
         assert ran.status == 0, ran.err
         return folder

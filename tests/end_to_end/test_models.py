@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import onnx
 import pytest
 
-from tests.end_to_end.builds import MODELS, bundle_of, flags, model_file, shared_folder
+from tests.end_to_end.builds import MODELS, bundle_of, flags, model_file
 from tests.real_models import PPOCR
+from tests.shared import shared_folder
 from trtplug.bundle.manifest import verify_bundle
 from trtplug.model.graph import node_labels
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.rtx
 @pytest.fixture(params=MODELS)
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """Name of a model, and its bundle."""
-    return request.param, bundle_of(request.param, shared_folder(tmp_path_factory))
+    return request.param, bundle_of(request.param, shared_folder(tmp_path_factory, "bundles"))
 
 
 def report_of(bundle: Path) -> dict:

@@ -7,6 +7,7 @@ sends any number through the real builder.
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 from collections import Counter
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import trtplug.backends.rtx.backend
 import trtplug.build.children
+import trtplug.build.command
+import trtplug.build.make_plan
 from tests.cli_runner import run_here
 from tests.hostile.mutants import DYNAMIC, SHAPES, mutant, seeds
 from tests.hostile.quick import QuickChildren
@@ -50,6 +54,20 @@ class Silence:
         assert result.error is None or result.error.exit_status in (BAD_INPUT, BUILD_FAILED)
 
 
+ALIKE = (
+    (trtplug.build.command, "load_profiles"),
+    (trtplug.build.make_plan, "profiles_digest"),
+    (trtplug.backends.rtx.backend, "installed_version"),
+)
+"""Functions whose answer no mutant changes; together they take more than half of a plan's time."""
+
+
+@pytest.fixture
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ALIKE:
+        monkeypatch.setattr(module, name, functools.cache(getattr(module, name)))
+
+
 def status_of(model: Path, shapes: tuple[str, ...]) -> int:
     command = BuildCommand(
         model=model,
@@ -66,6 +84,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
     return BUILD_FAILED if listener.failed else DONE
 
 
+@pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch, batch: int):
     monkeypatch.setattr(trtplug.build.children, "Children", QuickChildren)
@@ -84,6 +103,7 @@ def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch,
 
 
 @pytest.mark.rtx
+@pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("batch", range(5))
 def test_mutants_through_the_real_builder(tmp_path: Path, monkeypatch, batch: int):
     monkeypatch.chdir(tmp_path)

@@ -99,6 +99,7 @@ def test_without_a_tensorrt_that_serves_it_ends_with_4(
 # --- all of it, on the double ----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_step_ends_and_every_question_has_a_line(site: Site, tmp_path: Path):
     out = tmp_path / "out"
     (out / NAME / "pin").mkdir(parents=True)

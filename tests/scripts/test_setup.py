@@ -82,6 +82,7 @@ def test_a_wrong_wish_is_refused(checkout, machine):
     assert "PYTHON=/bin/false is not a Python 3.10 to 3.14" in done.stderr
 
 
+@pytest.mark.long
 def test_only_a_half_made_environment_is_made_anew(checkout, machine):
     """pip fails here, for want of a package in the checkout; the last step is done by hand."""
     add_python(machine, "python3", fails_on="nothing")

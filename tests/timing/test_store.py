@@ -13,28 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.timing.cache_builds import API, MODEL, add_entries, build, publish_for_ever
 from tests.timing.cache_stand_in import Forgetful, StandIn, identity, key, value, values
 from trtplug.errors import OutputError
 from trtplug.timing.files import CURRENT, CacheEntry, Flawed, read_entry
 from trtplug.timing.store import TimingCacheStore, combined
 
-API = StandIn()
-MODEL = "0" * 64
-
 
 @pytest.fixture
 def store(tmp_path):
     return TimingCacheStore(root=tmp_path / "timing")
-
-
-def build(store, numbers, api=API, who=None):
-    """What a build does: attaches, times what is missing, publishes."""
-    who = who or identity()
-    attached = store.attach(who, api)
-    held = dict(api.read(attached.blob)) if attached.blob else {}
-    made = api.make({**values(*numbers), **held})
-    asked = [key(n) for n in numbers]
-    return store.publish(attached, api, made, model_sha256=MODEL, asked=asked)
 
 
 def held(store, who=None):
@@ -261,21 +249,14 @@ def test_any_sequence_of_builds_ends_with_the_union(tmp_path_factory, sequence):
 
 # --- processes ---
 
-SPAWN = multiprocessing.get_context("spawn")
-
-
-def add_entries(root, number, count, barrier):
-    """Publishes its own keys one by one; each build starts from what it finds."""
-    store = TimingCacheStore(root=root)
-    barrier.wait()
-    for n in range(count):
-        build(store, [1000 * number + n])
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.timing.cache_builds"])
 
 
 def test_eight_processes_leave_the_union(store):
-    barrier = SPAWN.Barrier(8)
+    barrier = PROCESSES.Barrier(8)
     workers = [
-        SPAWN.Process(target=add_entries, args=(store.root, n, 6, barrier)) for n in range(8)
+        PROCESSES.Process(target=add_entries, args=(store.root, n, 6, barrier)) for n in range(8)
     ]
     for worker in workers:
         worker.start()
@@ -298,19 +279,12 @@ def test_eight_processes_leave_the_union(store):
     assert not (store.root / "set-aside").exists()
 
 
-def publish_for_ever(root, number, done):
-    store = TimingCacheStore(root=root)
-    for n in range(10_000):
-        build(store, [1000 * number + n])
-        done.send(1000 * number + n)
-
-
 def test_kill_at_any_moment_leaves_the_last_good_pair(store):
     rng = random.Random(5)
     acknowledged: set[int] = set()
     for round_number in range(12):
-        receive, send = SPAWN.Pipe(duplex=False)
-        worker = SPAWN.Process(target=publish_for_ever, args=(store.root, round_number, send))
+        receive, send = PROCESSES.Pipe(duplex=False)
+        worker = PROCESSES.Process(target=publish_for_ever, args=(store.root, round_number, send))
         worker.start()
         send.close()
         acknowledged.add(receive.recv())

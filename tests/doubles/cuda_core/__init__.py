@@ -8,8 +8,6 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass
 class EventOptions:
@@ -138,6 +136,8 @@ class ObjectCode:
 
 
 def launch(stream: Stream, config: LaunchConfig, kernel: Kernel, *kernel_args: object) -> None:
+    import numpy as np
+
     if any(not isinstance(a, np.number) for a in kernel_args):
         raise TypeError("the argument is of unsupported type")
     given = [int(a) for a in kernel_args]

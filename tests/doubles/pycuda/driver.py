@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
 _CURRENT: list[object] = []
 LAUNCHES: list[list[object]] = []
 """What was launched, and waited for, in order. No kernel runs."""
@@ -127,6 +125,8 @@ class Function:
         stream: Stream | None = None,
     ) -> None:
         _need_context()
+        import numpy as np
+
         if any(not isinstance(a, np.number) for a in args):
             raise TypeError("invalid type on parameter")
         LAUNCHES.append([self._name, grid, block, shared, [int(a) for a in args], stream])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx
-
 from tensorrt import plugin_calls
 from tensorrt.enums import DataType, QuickPluginCreationRequest
 from tensorrt.release import Native
@@ -74,6 +72,8 @@ class INetworkDefinition(Native):
     def add_plugin_v3(
         self, inputs: list[ITensor], shape_inputs: list[ITensor], plugin: object
     ) -> IPluginV3Layer:
+        import onnx
+
         dims, types = [list(t.shape) for t in inputs], [t.dtype for t in inputs]
         node = onnx.NodeProto(op_type="plugin", output=["?"])
         node.input.extend("?" for _ in inputs)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 
-import numpy as np
-
 from tensorrt.enums import PluginFieldType, QuickPluginCreationRequest, TensorRTPhase
 from tensorrt.plugin_quick import QuickLayer
 from tensorrt.plugin_types import PluginField, PluginFieldCollection
@@ -46,6 +44,8 @@ def create(node: object, attributes: dict[str, object]) -> object | None:
 
 
 def _field(name: str, value: object) -> PluginField:
+    import numpy as np
+
     if isinstance(value, str):
         return PluginField(name, value.encode(), PluginFieldType.CHAR)
     if isinstance(value, int):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tensorrt.enums import (
     DataType,
@@ -13,6 +13,9 @@ from tensorrt.enums import (
     TensorRTPhase,
 )
 from tensorrt.release import RELEASE, Native
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class _Interface(Native):
@@ -112,17 +115,14 @@ class IPluginCreatorV3One(_Interface):
 
 
 _FIELD_TYPES = {
-    PluginFieldType.FLOAT16: np.float16,
-    PluginFieldType.FLOAT32: np.float32,
-    PluginFieldType.FLOAT64: np.float64,
-    PluginFieldType.INT16: np.int16,
-    PluginFieldType.INT32: np.int32,
-    PluginFieldType.INT64: np.int64,
+    PluginFieldType.FLOAT16: "float16",
+    PluginFieldType.FLOAT32: "float32",
+    PluginFieldType.FLOAT64: "float64",
+    PluginFieldType.INT16: "int16",
+    PluginFieldType.INT32: "int32",
+    PluginFieldType.INT64: "int64",
 }
 """All others are read as bytes."""
-
-_MISREAD = RELEASE < (10, 16) and int(np.__version__.partition(".")[0]) >= 2
-"""Seen in the real bindings of 10.9 and 10.13: their strides are 0 under NumPy 2."""
 
 
 class PluginField(Native):
@@ -139,8 +139,12 @@ class PluginField(Native):
 
     @property
     def data(self) -> np.ndarray:
-        read = np.frombuffer(self._data, _FIELD_TYPES.get(self.type, np.int8))
-        return np.repeat(read[:1], len(read)) if _MISREAD else read
+        import numpy as np  # Most processes that load this package need no arrays.
+
+        read = np.frombuffer(self._data, _FIELD_TYPES.get(self.type, "int8"))
+        # Seen in the real bindings of 10.9 and 10.13: their strides are 0 under NumPy 2.
+        misread = RELEASE < (10, 16) and int(np.__version__.partition(".")[0]) >= 2
+        return np.repeat(read[:1], len(read)) if misread else read
 
 
 class PluginFieldCollection(list):

@@ -23,8 +23,10 @@ import json
 import os
 import re
 import signal
-from importlib.metadata import version
 from pathlib import Path
+
+# No process with this package in it has a use for more, and each thread is made at a cost.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 HOME = Path(__file__).absolute().parent.parent
 
@@ -34,7 +36,9 @@ def script() -> dict:
     return json.loads(file.read_text()) if file.is_file() else {}
 
 
-VERSION = version("tensorrt")
+# `importlib.metadata` would take longer to load than all of this package.
+(_INFO,) = HOME.glob("tensorrt-*.dist-info")
+VERSION = _INFO.stem.partition("-")[2]
 RELEASE = tuple(int(n) for n in re.findall(r"\d+", script().get("release", VERSION))[:2])
 MAJOR = RELEASE[0]
 
