@@ -1,0 +1,54 @@
+"""The shape of the package: which folders, how many modules and lines, how deep imports go."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import grimp
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "trtplug"
+FOLDERS = {
+    "model", "ops", "rewrite", "kernels", "emulator", "measure", "backends", "backends/rtx",
+    "backends/trt", "backends/cuda_layer", "plugin", "timing", "lock", "bundle", "report", "build",
+    "cli",
+}  # fmt: skip
+
+
+@cache
+def modules() -> dict[Path, int]:
+    """Module -> its lines."""
+    files = PACKAGE.rglob("*.py")
+    return {f: len(f.read_text(encoding="utf-8").splitlines()) for f in files}
+
+
+def test_the_package_has_these_folders_and_no_others():
+    there = {str(f.parent.relative_to(PACKAGE)) for f in modules()} - {"."}
+    assert there == FOLDERS
+
+
+def test_modules_are_few_and_short():
+    beside = [f for f in modules() if f.parent == PACKAGE and not f.stem.startswith("__")]
+    assert len(beside) <= 10
+    assert len(modules()) <= 215
+    assert sum(modules().values()) <= 33_000
+    assert [f for f, lines in modules().items() if lines > 500] == []
+
+
+@pytest.mark.parametrize("with_type_checking", [False, True])
+def test_no_chain_of_imports_is_longer_than_18(with_type_checking: bool):
+    graph = grimp.build_graph(
+        "trtplug", exclude_type_checking_imports=not with_type_checking, cache_dir=None
+    )
+    depth: dict[str, int] = {}
+
+    def depth_of(module: str, above: tuple[str, ...] = ()) -> int:
+        assert module not in above, f"a cycle: {' -> '.join([*above, module])}"
+        if module not in depth:
+            below = graph.find_modules_directly_imported_by(module)
+            depth[module] = 1 + max((depth_of(m, (*above, module)) for m in below), default=0)
+        return depth[module]
+
+    deepest = max(graph.modules, key=depth_of)
+    assert depth[deepest] <= 18, deepest
