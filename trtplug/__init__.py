@@ -8,15 +8,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trtplug.api import (
-        build,
-        inspect,
-        load_lock,
-        load_manifest,
-        load_report,
-        rewrite,
-        sites,
-    )
+    from trtplug.api import inspect, load_lock, load_manifest, load_report, rewrite, sites
+    from trtplug.build.api import build
 
 __version__ = "0.1.0"
 
@@ -35,7 +28,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    function = getattr(importlib.import_module("trtplug.api"), name)
+    module = "trtplug.build.api" if name == "build" else "trtplug.api"
+    function = getattr(importlib.import_module(module), name)
     globals()[name] = function
     return function
 

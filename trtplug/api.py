@@ -1,9 +1,9 @@
-"""The Python interface: what `import trtplug` offers. The command line is a thin layer over it.
+"""The Python interface: what `import trtplug` offers; `build` is in `trtplug.build.api`.
 
-Each function takes plain values (paths and shapes as text), and returns the frozen values that the
-commands print. Options carry the names that they have on the command line, and are refused with the
-same errors, all of `trtplug.errors`. Nothing is printed. Heavy packages load when a function needs
-them, not when this module does.
+The command line is a thin layer over it. Each function takes plain values (paths and shapes as
+text), and returns the frozen values that the commands print. Options carry the names that they have
+on the command line, and are refused with the same errors, all of `trtplug.errors`. Nothing is
+printed. Heavy packages load when a function needs them, not when this module does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trtplug.build.api import Progress, build
 from trtplug.bundle.engine_file import EngineHeader, read_header
 from trtplug.bundle.manifest import MANIFEST, Manifest, ManifestTarget, read_manifest
 from trtplug.errors import DocumentError, UsageError
@@ -37,20 +36,6 @@ if TYPE_CHECKING:
     from trtplug.rewrite.listing import SitesListing
     from trtplug.tensor import ShapeRange
     from trtplug.timing.files import Sidecar
-
-__all__ = [
-    "EngineFile",
-    "PathLike",
-    "Progress",
-    "Shapes",
-    "build",
-    "inspect",
-    "load_lock",
-    "load_manifest",
-    "load_report",
-    "rewrite",
-    "sites",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
