@@ -8,21 +8,20 @@ import click
 
 from trtplug.cli.options import Format, format_option, path
 from trtplug.cli.tables import render_rows
-from trtplug.document import read_document, schema_name, to_json
-from trtplug.errors import DONE, GATE_FAILED, DocumentError, UsageError
+from trtplug.document import to_json
+from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trtplug.bundle.engine_file import EngineHeader
+    from trtplug.api import EngineFile
     from trtplug.bundle.manifest import BundleCheck, Manifest, ManifestTarget
     from trtplug.lock.lock import Lock
     from trtplug.model.summary import ModelSummary
     from trtplug.report.data import Report
     from trtplug.timing.files import Sidecar
 
-
-_SNIFFED = 1 << 16
+    Rows = list[tuple[str, str]]
 
 
 def inspect_file(file: Path, shapes: tuple[str, ...], format: Format) -> str:
@@ -31,58 +30,42 @@ def inspect_file(file: Path, shapes: tuple[str, ...], format: Format) -> str:
     Raises:
         TrtplugError: it cannot be read, or is of no kind that is known here.
     """
-    from trtplug.bundle.engine_file import read_header
-    from trtplug.bundle.manifest import MANIFEST, read_manifest
+    from trtplug import api
 
-    if file.is_dir():
-        if not (file / MANIFEST).is_file():
-            raise UsageError(f"{file} is a folder without {MANIFEST}", "a bundle has one")
-        return _manifest(read_manifest(file), format)
-    if _looks_like_json(file):
-        return _document(file, format)
-    header = read_header(file) if file.is_file() else None
-    if header is not None:
-        return _engine(file, header, format)
-    return _model(file, shapes, format)
+    found = api.inspect(file, shapes=shapes)
+    return to_json(found) if format is Format.JSON else _text(found, file, format)
 
 
-def _looks_like_json(file: Path) -> bool:
-    if not file.is_file():
-        return False
-    try:
-        with file.open("rb") as stream:
-            return stream.read(_SNIFFED).lstrip().startswith(b"{")
-    except OSError:
-        return False
-
-
-def _document(file: Path, format: Format) -> str:
-    from trtplug.bundle import manifest
-    from trtplug.lock import lock
-    from trtplug.report import data as report
-    from trtplug.timing.files import SCHEMA as SIDECAR_SCHEMA
+def _text(
+    found: ModelSummary | Manifest | Report | Lock | Sidecar | EngineFile,
+    file: Path,
+    format: Format,
+) -> str:
+    from trtplug.api import EngineFile
+    from trtplug.bundle.manifest import Manifest
+    from trtplug.lock.lock import Lock
+    from trtplug.report.data import Report
     from trtplug.timing.files import Sidecar
 
-    try:
-        schema = schema_name(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        schema = None
-    name = (schema or "").partition("/")[0]
-    if name == "trtplug.report":
-        return _report(read_document(report.Report, report.SCHEMA, file), format)
-    if name == "trtplug.manifest":
-        return _manifest(read_document(manifest.Manifest, manifest.SCHEMA, file), format)
-    if name == "trtplug.lock":
-        return _lock(read_document(lock.Lock, lock.SCHEMA, file), format)
-    if name == "trtplug.timing-cache":
-        return _sidecar(read_document(Sidecar, SIDECAR_SCHEMA, file), file, format)
-    known = "report, manifest, lock or timing cache's sidecar"
-    raise DocumentError(path=str(file), wanted=known, problem=f"its schema is {schema!r}")
+    match found:
+        case Report():
+            return _report(found, format)
+        case Sidecar():
+            from trtplug.cli.cache import render_moved
+
+            return render_moved("sidecar of", found, file.name.removesuffix(".json"), format)
+        case Manifest():
+            rows = _manifest_rows(found)
+        case Lock():
+            rows = _lock_rows(found)
+        case EngineFile():
+            rows = _engine_rows(found)
+        case _:  # Not by its class, which would load onnx.
+            rows = _model_rows(found)
+    return render_rows(rows, format)
 
 
 def _report(report: Report, format: Format) -> str:
-    if format is Format.JSON:
-        return to_json(report)
     if format is Format.MARKDOWN:
         from trtplug.report.markdown import report_to_markdown
 
@@ -92,9 +75,7 @@ def _report(report: Report, format: Format) -> str:
     return render_text(report).rstrip("\n") + "\n"
 
 
-def _manifest(manifest: Manifest, format: Format) -> str:
-    if format is Format.JSON:
-        return to_json(manifest)
+def _manifest_rows(manifest: Manifest) -> Rows:
     rows = [
         ("bundle of", manifest.model.file),
         ("model sha256", manifest.model.sha256),
@@ -103,10 +84,10 @@ def _manifest(manifest: Manifest, format: Format) -> str:
     for target in manifest.targets:
         rows += _target_rows(target)
     rows += [("failed", f"{f.target}: {f.code}: {f.message}") for f in manifest.failures]
-    return render_rows(rows, format)
+    return rows
 
 
-def _target_rows(target: ManifestTarget) -> list[tuple[str, str]]:
+def _target_rows(target: ManifestTarget) -> Rows:
     return [
         ("target", target.target),
         ("  serves", ", ".join(target.gpus) or "no known GPU"),
@@ -120,10 +101,8 @@ def _target_rows(target: ManifestTarget) -> list[tuple[str, str]]:
     ]
 
 
-def _lock(lock: Lock, format: Format) -> str:
-    if format is Format.JSON:
-        return to_json(lock)
-    rows = [
+def _lock_rows(lock: Lock) -> Rows:
+    return [
         ("lock of", lock.engine.file),
         ("model", f"{lock.model.file}  sha256 {lock.model.sha256}"),
         ("target", lock.target),
@@ -133,74 +112,27 @@ def _lock(lock: Lock, format: Format) -> str:
         ("layers", str(len(lock.layers))),
         ("kernels chosen", str(sum(layer.kernel is not None for layer in lock.layers))),
     ]
-    return render_rows(rows, format)
 
 
-def _sidecar(sidecar: Sidecar, file: Path, format: Format) -> str:
-    from trtplug.cli.cache import render_moved
-
-    if format is Format.JSON:
-        return to_json(sidecar)
-    return render_moved("sidecar of", sidecar, file.name.removesuffix(".json"), format)
-
-
-def _engine(file: Path, header: EngineHeader, format: Format) -> str:
-    import dataclasses
-    import json
-
-    target = _manifest_beside(file)
-    if format is Format.JSON:
-        document = {
-            "schema": "trtplug.engine/1",
-            "file": file.name,
-            "header": dataclasses.asdict(header),
-            "manifest": dataclasses.asdict(target) if target else None,
-        }
-        return json.dumps(document, indent=2) + "\n"
+def _engine_rows(engine: EngineFile) -> Rows:
+    header = engine.header
     rows = [
-        ("engine", file.name),
+        ("engine", engine.file),
         ("built by", f"builder {header.builder_version} (magic {header.magic})"),
-        ("bytes", str(file.stat().st_size)),
+        ("bytes", str(engine.bytes)),
         ("complete", "yes" if header.complete else "no: it is shorter or longer than it says"),
     ]
     if header.prefix_bytes:
         foreign = f"{header.prefix_bytes} bytes of another tool; TensorRT refuses it like that"
         rows.append(("in front", foreign))
-    if target is None:
+    if engine.manifest is None:
         rows.append(("manifest", "none beside it that lists this file with these bytes"))
     else:
-        rows += _target_rows(target)
-    return render_rows(rows, format)
+        rows += _target_rows(engine.manifest)
+    return rows
 
 
-def _manifest_beside(file: Path) -> ManifestTarget | None:
-    """What the manifest of the bundle around an engine says of it, if it is that very file."""
-    from trtplug.bundle.manifest import read_manifest
-    from trtplug.store import sha256_of
-
-    try:
-        targets = read_manifest(file.absolute().parent.parent).targets
-    except DocumentError:
-        return None
-    digest = sha256_of(file)
-    return next((t for t in targets if t.engine.sha256 == digest), None)
-
-
-def _model(file: Path, shapes: tuple[str, ...], format: Format) -> str:
-    from trtplug.model.load import load_model
-    from trtplug.model.ranges import resolve_ranges
-    from trtplug.model.summary import summarize
-    from trtplug.tensor import parse_shape_range
-
-    model = load_model(file)
-    given = tuple(parse_shape_range(s) for s in shapes)
-    dynamic = any(spec.is_dynamic for spec in model.inputs)
-    ranges = None if dynamic and not given else resolve_ranges(model, given)
-    summary = summarize(model, ranges)
-    return to_json(summary) if format is Format.JSON else render_rows(_summary(summary), format)
-
-
-def _summary(summary: ModelSummary) -> list[tuple[str, str]]:
+def _model_rows(summary: ModelSummary) -> Rows:
     rows = [
         ("model", f"{summary.file}, {summary.bytes} bytes"),
         ("sha256", summary.sha256),

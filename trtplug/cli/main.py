@@ -129,11 +129,12 @@ def _terminate(*_: object) -> None:
 
 
 def _say(message: str, hint: str) -> None:
+    from trtplug.report.words import printable
+
+    lines = [*message.split("\n"), *(f"hint: {hint}".split("\n") if hint else ())]
     # Where stderr is gone too, the exit status has to do.
     with contextlib.suppress(OSError):
-        click.echo(message, err=True)
-        if hint:
-            click.echo(f"hint: {hint}", err=True)
+        click.echo("\n".join(map(printable, lines)), err=True)
 
 
 def _system_said(error: OSError) -> int:

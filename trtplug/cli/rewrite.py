@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import fold_overridable_option, model_argument, path
-from trtplug.errors import DONE, GATE_FAILED, UsageError
+from trtplug.cli.options import (
+    Format,
+    fold_overridable_option,
+    format_option,
+    model_argument,
+    path,
+)
+from trtplug.cli.tables import render_rows
+from trtplug.errors import DONE, GATE_FAILED
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from trtplug.model.load import Model
-    from trtplug.tensor import ShapeRange
-
-
-class RewritePrecision(str, Enum):
-    """What the model computes in."""
-
-    KEEP = "keep"
-    FP16 = "fp16"
-    BF16 = "bf16"
-
-
-class IoPrecision(str, Enum):
-    """Types of the inputs and outputs."""
-
-    KEEP = "keep"
-    MATCH = "match"
+    from trtplug.model.arguments import IoPrecision, Precision
+    from trtplug.rewrite.file import EqualityCheck, RewriteResult
 
 
 @click.command()
@@ -52,20 +44,21 @@ class IoPrecision(str, Enum):
 )
 @click.option(
     "--precision",
-    type=click.Choice(RewritePrecision, case_sensitive=False),
-    default=RewritePrecision.KEEP,
+    type=click.Choice(("keep", "fp16", "bf16"), case_sensitive=False),
+    default="keep",
     help="Type to compute in; keep: as the model says.  [default: keep]",
 )
 @click.option(
     "--io-precision",
-    type=click.Choice(IoPrecision, case_sensitive=False),
-    default=IoPrecision.KEEP,
+    type=click.Choice(("keep", "match"), case_sensitive=False),
+    default="keep",
     help="Inputs and outputs: keep their type, or match --precision.  [default: keep]",
 )
 @click.option(
     "--keep-fp32", multiple=True, help="GLOB over node names that stay in FP32; repeatable."
 )
 @fold_overridable_option
+@format_option
 def rewrite(
     model: Path,
     output: Path,
@@ -73,107 +66,72 @@ def rewrite(
     shape: tuple[str, ...],
     sites: bool,
     pairs: bool,
-    precision: RewritePrecision,
+    precision: Precision,
     io_precision: IoPrecision,
     keep_fp32: tuple[str, ...],
     fold_overridable: bool | None,
+    format: Format,
 ) -> int:
     """Write the model with one CBR node at each site.
 
     ONNX Runtime from 1.27 can run the file, as can any that tells the overloads of functions apart.
     """
-    from trtplug.model.load import load_model
-    from trtplug.model.ranges import resolve_ranges
-    from trtplug.model.validate import validate
-    from trtplug.tensor import parse_shape_range
+    from trtplug import api
+    from trtplug.document import to_json
 
-    source = load_model(model)
-    validate(source)
-    ranges = tuple(parse_shape_range(s) for s in shape)
-    if check:
-        ranges = resolve_ranges(source, ranges)
-    _refuse(source, output, precision, keep_fp32, io_precision)
-    if pairs and not sites:
-        raise UsageError("--pairs means nothing with --no-sites", "leave out one of them")
-    made = _in_precision(source, precision, io_precision, keep_fp32)
-    _write(made, output, sites, pairs, fold_overridable)
-    return _check(source, output, ranges, precision) if check else DONE
-
-
-def _refuse(
-    model: Model,
-    output: Path,
-    precision: RewritePrecision,
-    keep_fp32: Sequence[str],
-    io_precision: IoPrecision,
-) -> None:
-    if output.exists() and output.samefile(model.path):
-        raise UsageError(f"{output} is the model itself", "choose another --output")
-    idle = keep_fp32 or io_precision is not IoPrecision.KEEP
-    if precision is RewritePrecision.KEEP and idle:
-        problem = "--keep-fp32 and --io-precision mean nothing with --precision keep"
-        raise UsageError(problem, "add --precision fp16")
+    result = api.rewrite(
+        model,
+        output,
+        sites=sites,
+        pairs=pairs,
+        precision=precision,
+        io_precision=io_precision,
+        keep_fp32=keep_fp32,
+        fold_overridable=fold_overridable,
+        check=check,
+        shapes=shape,
+    )
+    for line in _remarks(result):
+        click.echo(printable(line), err=True)
+    match format:
+        case Format.JSON:
+            click.echo(to_json(result), nl=False)
+        case Format.MARKDOWN:
+            click.echo(render_rows(list(_rows(result, pairs)), format), nl=False)
+        case Format.TEXT:
+            click.echo("".join(f"{printable(v)}\n" for _, v in _rows(result, pairs)), nl=False)
+    return DONE if result.check is None or result.check.equal else GATE_FAILED
 
 
-def _in_precision(
-    model: Model, precision: RewritePrecision, io: IoPrecision, keep_fp32: tuple[str, ...]
-) -> Model:
-    from trtplug.model.precision import change_precision
-    from trtplug.model.save import joined
-
-    if precision is RewritePrecision.KEEP:
-        return model
-    change = change_precision(model, precision.value, io=io.value, keep_fp32=keep_fp32)
-    for island in change.islands:
-        click.echo(f"fp32: {island.node} ({island.op_type}): {island.reason}", err=True)
-    click.echo(f"{change.converted} nodes compute in {precision.value}", err=True)
-    return joined(change.parts, model)
-
-
-def _write(
-    model: Model, output: Path, sites: bool, pairs: bool, fold_overridable: bool | None
-) -> None:
-    from trtplug.model.save import save_model
-    from trtplug.model.validate import check_parts
-    from trtplug.rewrite.run import rewrite_model
-
-    only = None if sites else ()
-    result = rewrite_model(model, fold_overridable=fold_overridable, only=only, pairs=pairs)
-    check_parts(result.parts, output)
-    save_model(result.parts, output)
+def _remarks(result: RewriteResult) -> Iterator[str]:
+    """What the user should know beside the result."""
+    for island in result.float32:
+        yield f"fp32: {island.node} ({island.op_type}): {island.reason}"
+    if result.precision != "keep":
+        yield f"{result.converted} nodes compute in {result.precision}"
     for notice in result.notices:
-        click.echo(f"note: {notice}", err=True)
-    for miss in result.near_misses:
-        click.echo(f"left: {miss.conv}: {miss.reason.value}: {miss.reason.sentence}", err=True)
-    joined = f"{len(result.pairs)} pairs among them, " if pairs else ""
-    click.echo(
-        f"{output}: {len(result.sites)} convolutions rewritten, {joined}"
-        f"{len(model.proto.graph.node)} nodes became {len(result.parts.nodes)}"
-    )
+        yield f"note: {notice}"
+    for miss in result.unchanged:
+        yield f"left: {miss.conv}: {miss.reason}: {miss.sentence}"
 
 
-def _check(
-    model: Model, output: Path, ranges: Sequence[ShapeRange], precision: RewritePrecision
-) -> int:
-    from trtplug.measure.equality import ALIKE, EXACT, compare_models, worst
-    from trtplug.measure.reference import overload_notice
+def _rows(result: RewriteResult, pairs: bool) -> Iterator[tuple[str, str]]:
+    among = f"{len(result.pairs)} pairs among them, " if pairs else ""
+    yield (
+        "rewritten",
+        f"{result.output}: {len(result.sites)} convolutions rewritten, {among}"
+        f"{result.nodes_before} nodes became {result.nodes_after}",
+    )
+    if result.check is not None:
+        yield "check", _verdict(result.check)
 
-    shapes = [{r.name: r.min for r in ranges}, {r.name: r.opt for r in ranges}]
-    distinct = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
-    trials = compare_models(model.path, output, model.inputs, distinct)
-    if notice := overload_notice(output):
-        click.echo(f"note: {notice}", err=True)
-    outputs = [o for t in trials for o in t.outputs]
-    least = ALIKE.get(precision.value)
-    held = all(o.within(EXACT) if least is None else o.alike(least) for o in outputs)
-    limit = f"difference at most {EXACT:g}" if least is None else f"cosine at least {least:g}"
-    trial, found = worst(trials)
-    detail = found.problem or (
-        f"difference {found.max_abs:.3g}, relative {found.max_relative:.3g}, "
-        f"cosine {found.cosine:.6f}, {found.new_nonfinite} values lost"
+
+def _verdict(check: EqualityCheck) -> str:
+    detail = check.problem or (
+        f"difference {check.max_abs:.3g}, relative {check.max_relative:.3g}, "
+        f"cosine {check.cosine:.6f}, {check.new_nonfinite} values lost"
     )
-    click.echo(
-        f"{'equal' if held else 'NOT EQUAL'} in {len(trials)} runs ({limit}); "
-        f"worst: output {found.name!r}, seed {trial.seed}: {detail}"
+    return (
+        f"{'equal' if check.equal else 'NOT EQUAL'} in {check.runs} runs ({check.limit}); "
+        f"worst: output {check.output!r}, seed {check.seed}: {detail}"
     )
-    return DONE if held else GATE_FAILED

@@ -12,7 +12,9 @@ from trtplug.cli.options import (
     format_option,
     model_argument,
 )
+from trtplug.cli.tables import markdown_cell, render_grid
 from trtplug.errors import DONE
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,96 +39,65 @@ def sites(
 
     Convolution, bias, activation and residual, and pairs of these; near misses with the reason.
     """
+    from trtplug import api
     from trtplug.document import to_json
 
-    listing = _listing(model, shape, fold_overridable)
-    match format:
-        case Format.JSON:
-            click.echo(to_json(listing), nl=False)
-        case Format.MARKDOWN:
-            click.echo("\n".join(_markdown(listing)))
-        case Format.TEXT:
-            _print_text(listing)
+    listing = api.sites(model, shapes=shape, fold_overridable=fold_overridable)
+    text = to_json(listing) if format is Format.JSON else _text(listing, format)
+    click.echo(text, nl=False)
     for notice in listing.notices:
-        click.echo(f"note: {notice}", err=True)
+        click.echo(f"note: {printable(notice)}", err=True)
     return DONE
 
 
-def _listing(path: Path, shape: Sequence[str], fold_overridable: bool | None) -> SitesListing:
-    from trtplug.model.load import load_model
-    from trtplug.model.ranges import resolve_ranges
-    from trtplug.model.shapes import infer_shapes
-    from trtplug.model.validate import model_warnings, validate
-    from trtplug.rewrite.find import find_all
-    from trtplug.rewrite.listing import list_sites
-    from trtplug.tensor import parse_shape_range
-
-    model = load_model(path)
-    validate(model)
-    given = tuple(parse_shape_range(s) for s in shape)
-    # Without a shape the sites are the same; only the figures are missing.
-    wanted = given or all(not spec.is_dynamic for spec in model.inputs)
-    ranges = resolve_ranges(model, given) if wanted else ()
-    shapes = infer_shapes(model, {r.name: r.opt for r in ranges})
-    found = find_all(model, fold_overridable=fold_overridable)
-    return list_sites(model, found, shapes, model_warnings(model))
+_FIGURES = ("group", "folded", "MFLOP", "KiB", "KiB spared")
 
 
-WIDEST = 1000
-"""Columns."""
-
-_HEAD = (
-    "convolution", "input", "output", "kernel", "stride", "group", "activation", "residual",
-    "folded", "MFLOP", "KiB",
-)  # fmt: skip
-_MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
-_PAIR_HEAD = ("depthwise", "pointwise", "between", "KiB spared")
-_PAIR_MISS_HEAD = ("no pair from", "reason", "node")
+def _text(listing: SitesListing, format: Format) -> str:
+    tables = [render_grid(head, rows, format, _FIGURES) for head, rows in _tables(listing)]
+    if format is Format.MARKDOWN:
+        heading = f"# Sites of {markdown_cell(listing.model)}\n"
+        return "\n".join((heading, _summary(listing) + "\n", *tables))
+    return "\n".join((*tables, _summary(listing) + "\n"))
 
 
-def _rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
-    for site in listing.sites:
-        yield (
-            site.conv,
-            _sizes(site.input_dims),
-            _sizes(site.output_dims),
-            _sizes(site.kernel_shape),
-            _sizes(site.strides),
-            str(site.group),
-            _activation(site),
-            site.residual.replace("_activation", ""),
-            str(len(site.folded)),
-            _mega(site.flops),
-            "?" if site.bytes is None else f"{site.bytes / 1024:.0f}",
-        )
+def _tables(
+    listing: SitesListing,
+) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    """Head and rows of each table that has any."""
+    site_head = (
+        "convolution", "input", "output", "kernel", "stride", "group", "activation", "residual",
+        "folded", "MFLOP", "KiB",
+    )  # fmt: skip
+    misses = [(m.conv, m.reason, m.node, _mega(m.flops)) for m in listing.near_misses]
+    pairs = [
+        (p.depthwise, p.pointwise, _sizes(p.between_dims), _kibi(p.bytes_spared))
+        for p in listing.pairs
+    ]
+    pair_misses = [(m.conv, m.reason, m.node) for m in listing.pair_near_misses]
+    for head, rows in (
+        (site_head, list(map(_site_row, listing.sites))),
+        (("convolution", "reason", "node", "MFLOP"), misses),
+        (("depthwise", "pointwise", "between", "KiB spared"), pairs),
+        (("no pair from", "reason", "node"), pair_misses),
+    ):
+        if rows:
+            yield head, rows
 
 
-def _miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
-    for miss in listing.near_misses:
-        yield (miss.conv, miss.reason, miss.node, _mega(miss.flops))
-
-
-def _pair_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
-    for pair in listing.pairs:
-        spared = "?" if pair.bytes_spared is None else f"{pair.bytes_spared / 1024:.0f}"
-        yield (pair.depthwise, pair.pointwise, _sizes(pair.between_dims), spared)
-
-
-def _pair_miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
-    for miss in listing.pair_near_misses:
-        yield (miss.conv, miss.reason, miss.node)
-
-
-def _tables(listing: SitesListing) -> tuple[tuple[Sequence[str], list[tuple[str, ...]]], ...]:
-    """Heads and rows; pairs only where there are any, or nearly."""
-    pairs = (
-        (_PAIR_HEAD, list(_pair_rows(listing))),
-        (_PAIR_MISS_HEAD, list(_pair_miss_rows(listing))),
-    )
+def _site_row(site: SiteEntry) -> tuple[str, ...]:
     return (
-        (_HEAD, list(_rows(listing))),
-        (_MISS_HEAD, list(_miss_rows(listing))),
-        *((head, rows) for head, rows in pairs if rows),
+        site.conv,
+        _sizes(site.input_dims),
+        _sizes(site.output_dims),
+        _sizes(site.kernel_shape),
+        _sizes(site.strides),
+        str(site.group),
+        _activation(site),
+        site.residual.replace("_activation", ""),
+        str(len(site.folded)),
+        _mega(site.flops),
+        _kibi(site.bytes),
     )
 
 
@@ -147,6 +118,10 @@ def _mega(flops: int | None) -> str:
     return "?" if flops is None else f"{flops / 1e6:.1f}"
 
 
+def _kibi(size_bytes: int | None) -> str:
+    return "?" if size_bytes is None else f"{size_bytes / 1024:.0f}"
+
+
 def _summary(listing: SitesListing) -> str:
     totals = listing.totals
     share = "unknown without --shape" if totals.covered is None else f"{totals.covered:.1%}"
@@ -155,50 +130,3 @@ def _summary(listing: SitesListing) -> str:
         f"{totals.near_misses} near misses; convolution FLOPs in sites: {share}; "
         f"{len(listing.pairs)} depthwise + pointwise pairs"
     )
-
-
-def _print_text(listing: SitesListing) -> None:
-    from rich.console import Console
-
-    # As wide as it needs to be: a name cut short is no use, and a pager scrolls.
-    console = Console(highlight=False, width=WIDEST)
-    for head, rows in _tables(listing):
-        if rows:
-            console.print(_table(head, rows))
-    click.echo(_summary(listing))
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from trtplug.report.words import visible
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in head:
-        right = name in ("group", "folded", "MFLOP", "KiB", "KiB spared")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    return table
-
-
-def _markdown(listing: SitesListing) -> Iterator[str]:
-    yield f"# Sites of {_cell(listing.model)}\n"
-    yield _summary(listing) + "\n"
-    for head, rows in _tables(listing):
-        yield "| " + " | ".join(head) + " |"
-        yield "|" + " --- |" * len(head)
-        for row in rows:
-            yield "| " + " | ".join(map(_cell, row)) + " |"
-        yield ""
-
-
-def _cell(text: str) -> str:
-    """A name from a model file, harmless in a Markdown table."""
-    from trtplug.report.words import visible
-
-    text = visible(text)
-    escaped = "".join(f"\\{c}" if c in r"\`*_{}[]<>|#" else c for c in text)
-    return " ".join(escaped.split())

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from trtplug.measure.accuracy import OutputAccuracy, compare_outputs
 from trtplug.measure.reference import Reference, random_feeds
+from trtplug.rewrite.file import EqualityCheck
 from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.tensor import TensorSpec
+    from trtplug.tensor import ShapeRange, TensorSpec
 
 EXACT = 1e-5
 """Largest |difference| over max(1, largest |reference|) that float32 rounding explains."""
@@ -67,3 +68,45 @@ def worst(trials: Sequence[Trial]) -> tuple[Trial, OutputAccuracy]:
         return float("inf") if broken else float(found.max_relative or 0.0)
 
     return max(((t, o) for t in trials for o in t.outputs), key=distance)
+
+
+def check_equality(
+    reference: Path,
+    other: Path,
+    inputs: Sequence[TensorSpec],
+    ranges: Sequence[ShapeRange],
+    precision: str,
+) -> EqualityCheck:
+    """Compares two files at the min and the opt sizes of their inputs.
+
+    Args:
+        reference: the original model.
+        other: that rewritten.
+        inputs: of both.
+        ranges: one for each input.
+        precision: what `other` computes in: `keep` allows rounding of float32 alone (`EXACT`),
+            `fp16` and `bf16` want a cosine similarity (`ALIKE`).
+
+    Raises:
+        BackendMissingError: ONNX Runtime is not installed.
+        ReferenceFailedError: it cannot run one of the files.
+    """
+    shapes = [{r.name: r.min for r in ranges}, {r.name: r.opt for r in ranges}]
+    distinct = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
+    trials = compare_models(reference, other, inputs, distinct)
+    outputs = [o for t in trials for o in t.outputs]
+    least = ALIKE.get(precision)
+    trial, found = worst(trials)
+    return EqualityCheck(
+        equal=all(o.within(EXACT) if least is None else o.alike(least) for o in outputs),
+        runs=len(trials),
+        limit=f"difference at most {EXACT:g}" if least is None else f"cosine at least {least:g}",
+        output=found.name,
+        sizes=trial.sizes,
+        seed=trial.seed,
+        problem=found.problem,
+        max_abs=found.max_abs,
+        max_relative=found.max_relative,
+        cosine=found.cosine,
+        new_nonfinite=found.new_nonfinite,
+    )

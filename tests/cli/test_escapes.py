@@ -1,0 +1,69 @@
+"""Names from a model file cannot steer a terminal: seen on a pty, since a pipe hides it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+
+import onnx
+import pytest
+
+from tests.cli_runner import TRTPLUG
+from tests.rewrite.graphs import Builder
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A site, a near miss and a Softmax, each with an escape in its name, as the input has."""
+    b = Builder()
+    x = "x\x1b[5m"
+    y = b.add("Conv", x, b.normal(4, 4, 3, 3), name="site\x1b[31m")
+    b.add("Conv", y, "w", name="miss\x1b[2J")
+    last = b.add("Softmax", y, name="soft\x1b[1m")
+    path = tmp_path / "model.onnx"
+    onnx.save(b.model(last, {x: ("N", 4, 9, 7), "w": (4, 4, 3, 3)}), path)
+    return path
+
+
+def on_a_terminal(*arguments, cwd):
+    """Status, and all that a terminal gets of stdout and stderr."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*TRTPLUG, *map(str, arguments)], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while chunk := _read(ours):
+            said += chunk
+    os.close(ours)
+    return process.returncode, said
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # How Linux says that the other end is closed.
+        return b""
+
+
+REWRITE = ("rewrite", "model.onnx", "-o", "out.onnx")
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (("sites", "model.onnx"), 0, rb"miss\x1b[2J"),
+        (REWRITE, 0, rb"left: miss\x1b[2J: dynamic_weight"),
+        ((*REWRITE, "--precision", "fp16"), 0, rb"fp32: soft\x1b[1m (Softmax)"),
+        ((*REWRITE, "--format", "json"), 0, b'"site\\u001b[31m"'),
+        ((*REWRITE, "--format", "markdown"), 0, rb"left: miss\x1b[2J: dynamic_weight"),
+        ((*REWRITE, "--check"), 2, rb"input 'x\x1b[5m'"),
+        (("inspect", "no\x1b[5m.onnx"), 2, rb"cannot read no\x1b[5m.onnx"),
+        (("sites", "model.onnx", "--shape", "y\x1b[5m=1"), 2, rb"\x1b[5m"),
+    ],
+)
+def test_no_escape_reaches_the_terminal(model, command, status, words):
+    found, said = on_a_terminal(*command, cwd=model.parent)
+    assert (found, b"\x1b" in said) == (status, False), said
+    assert words in said
