@@ -24,7 +24,7 @@ from trtplug.errors import (
     TrtplugError,
 )
 from trtplug.model.source import read_source
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.settings import Settings
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class PluginBackend(DoubleBackend):
 
 def planned_with(monkeypatch: pytest.MonkeyPatch, settings: Settings, **wish: object):
     monkeypatch.setattr(find, "BACKENDS", (PluginBackend(), NullBackend()))
-    return plan_build(command(plugin=PluginWish(**wish)), settings)
+    return plan_build(command(plugin=PluginOptions(**wish)), settings)
 
 
 def test_no_builder_starts_ahead_of_a_plugin(here: Path, monkeypatch, own_store: Path):
@@ -157,11 +157,11 @@ def test_no_builder_starts_ahead_of_a_plugin(here: Path, monkeypatch, own_store:
 
 def test_a_backend_without_plugins_has_none_and_refuses_always(here: Path, own_store: Path):
     settings = Settings(store=own_store, profiles=None)
-    quiet = plan_build(command(plugin=PluginWish(mode="never", pairs=False)), settings)
+    quiet = plan_build(command(plugin=PluginOptions(mode="never", pairs=False)), settings)
     assert quiet.plugins is None
     assert not [name for name in quiet.plan.flags if name.startswith("plugin")]
     with pytest.raises(OptionUnsupportedError) as refused:
-        plan_build(command(plugin=PluginWish(mode="always")), settings)
+        plan_build(command(plugin=PluginOptions(mode="always")), settings)
     assert refused.value.option == "--plugin always"
     assert "--backend trt" in refused.value.hint
 

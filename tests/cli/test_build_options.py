@@ -20,7 +20,7 @@ from trtplug.cli.build_options import (
 )
 from trtplug.cli.config import _BOUNDS, _KEYS
 from trtplug.errors import FileUnreadableError, UsageError
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 
 
 def test_nothing_given_is_the_default():
@@ -73,7 +73,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path):
 
 
 def test_what_is_asked_of_the_plugin_has_its_place():
-    assert read_plugin_wish({}) == PluginWish()
+    assert read_plugin_wish({}) == PluginOptions()
     given = {
         "plugin": "always",
         "plugin_sites": ("a*", "b"),
@@ -81,7 +81,7 @@ def test_what_is_asked_of_the_plugin_has_its_place():
         "plugin_pairs": False,
         "evidence": "e.jsonl",
     }
-    assert read_plugin_wish(given) == PluginWish(
+    assert read_plugin_wish(given) == PluginOptions(
         mode="always",
         sites=("a*", "b"),
         tactics=("igemm*",),

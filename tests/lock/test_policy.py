@@ -15,15 +15,15 @@ from trtplug.errors import (
     OptionUnsupportedError,
     UsageError,
 )
-from trtplug.lock.pins import TacticWishes
+from trtplug.lock.pins import TacticOverrides
 from trtplug.lock.policy import TacticPolicy, check_lock, check_policy, open_lock, wishes_of
 
 
 @pytest.mark.parametrize(
     ("policy", "option"),
     [
-        (TacticPolicy(wishes=TacticWishes(bans=("x",))), "--ban"),
-        (TacticPolicy(wishes=TacticWishes(prefers=("x",))), "--prefer"),
+        (TacticPolicy(wishes=TacticOverrides(bans=("x",))), "--ban"),
+        (TacticPolicy(wishes=TacticOverrides(prefers=("x",))), "--prefer"),
         (TacticPolicy(cache="require"), "--require-cache"),
     ],
 )
@@ -38,7 +38,7 @@ def test_what_such_a_backend_can_do(tmp_path):
 
 
 def test_contradictions_come_first():
-    policy = TacticPolicy(wishes=TacticWishes(bans=("x",)), locked=Path("lock.json"))
+    policy = TacticPolicy(wishes=TacticOverrides(bans=("x",)), locked=Path("lock.json"))
     with pytest.raises(UsageError):
         check_policy(policy, DoubleBackend())
 

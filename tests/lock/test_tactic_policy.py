@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from trtplug.errors import UsageError
-from trtplug.lock.pins import Pin, TacticWishes
-from trtplug.lock.policy import WISH_FLAGS, TacticPolicy
+from trtplug.lock.pins import Pin, TacticOverrides
+from trtplug.lock.policy import OVERRIDE_FLAGS, TacticPolicy
 
-WISHES = TacticWishes(
+WISHES = TacticOverrides(
     pins=(Pin(layer="b", tactic="0x1"), Pin(layer="a", tactic="k")), bans=("x*",), prefers=("y*",)
 )
 
@@ -25,7 +25,7 @@ def test_wishes_are_flags_whatever_the_order_of_pins():
     policy.check()
     assert policy.wished
     assert policy.as_flags() == {"pin": "a=k; b=0x1", "ban": "x*", "prefer": "y*"}
-    assert tuple(policy.as_flags()) == WISH_FLAGS
+    assert tuple(policy.as_flags()) == OVERRIDE_FLAGS
 
 
 @pytest.mark.parametrize(

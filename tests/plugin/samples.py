@@ -14,14 +14,14 @@ from trtplug.kernels.packing import pack_bias, pack_weights
 from trtplug.kernels.pair_packing import pack_pair
 from trtplug.kernels.pair_problem import PairProblem
 from trtplug.model.files import digest_model
-from trtplug.model.precision_options import PrecisionWish
+from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
 from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
 from trtplug.ops.plugin_layer import LAYER_INPUTS
 from trtplug.plugin.choose import make_ask
 from trtplug.plugin.evidence import NO_EVIDENCE
 from trtplug.plugin.offer import PluginOffer, make_offer
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.profile import load_profiles
 from trtplug.settings import resource_folder
 from trtplug.store import Store
@@ -39,14 +39,14 @@ def source_of(path: Path, *shapes: str, precision="keep", more=()) -> Source:
         path,
         digest_model(path).sha256,
         tuple(map(parse_shape_range, shapes)),
-        PrecisionWish(target=precision),
+        PrecisionOptions(target=precision),
         tuple(tuple(map(parse_shape_range, profile)) for profile in more),
     )
 
 
 def ask_for(*, sm=90, gpus=("h200",), evidence=NO_EVIDENCE, shared_bytes=None, **wish):
     profiles = load_profiles((resource_folder("profiles"),))
-    given = PluginWish(**{"mode": "always", **wish})
+    given = PluginOptions(**{"mode": "always", **wish})
     return make_ask(given, evidence, "NVIDIA Double", Sm(sm), gpus, profiles, shared_bytes)
 
 

@@ -14,7 +14,7 @@ from trtplug.kernels.choose import Place
 from trtplug.kernels.kit import KitKernel, KitSite
 from trtplug.plugin.choose import Ask, AskedUnit, choose_sites, without
 from trtplug.plugin.evidence import Evidence, problem_digest
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.target import Sm
 
 PLACE = Place(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
@@ -37,7 +37,7 @@ UNITS = (
 
 def choose(*measurements, units=UNITS, place=PLACE, **wish):
     evidence = Evidence(measurements=measurements, sha256=None)
-    ask = Ask(wish=PluginWish(**wish), gpu=GPU, place=place, evidence=evidence)
+    ask = Ask(wish=PluginOptions(**wish), gpu=GPU, place=place, evidence=evidence)
     return choose_sites(units, ask)
 
 

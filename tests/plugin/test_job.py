@@ -17,7 +17,7 @@ from trtplug.plan import PlannedTarget
 from trtplug.plugin import job as for_build
 from trtplug.plugin.evidence import NO_EVIDENCE
 from trtplug.plugin.job import KERNEL_LOG, PluginJob
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.profile import load_profiles
 from trtplug.settings import resource_folder
 from trtplug.store import Store
@@ -33,7 +33,7 @@ def job(tmp_path, monkeypatch) -> PluginJob:
     found = GpuSearch(gpus=gpus, driver="13.0", problem="")
     monkeypatch.setattr(for_build, "find_gpus", lambda: found)
     return PluginJob(
-        wish=PluginWish(mode="always"),
+        wish=PluginOptions(mode="always"),
         evidence=NO_EVIDENCE,
         profiles=load_profiles((resource_folder("profiles"),)),
         options=BuildOptions(),
@@ -86,7 +86,7 @@ def test_what_the_compiler_refused_lies_beside_the_build_log(job, source, tmp_pa
 
 
 def test_kernels_count_only_where_there_can_be_any(job, monkeypatch):
-    native = dataclasses.replace(job, wish=PluginWish())
+    native = dataclasses.replace(job, wish=PluginOptions())
     assert native.kernels_digest() == ""
     first = job.kernels_digest()
     assert len(first) == 64

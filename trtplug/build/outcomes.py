@@ -30,15 +30,14 @@ from trtplug.errors import (
     error_from_plain,
 )
 from trtplug.plan import PlannedTarget
-from trtplug.plugin.job import KERNEL_LOG
+from trtplug.plugin.options import KERNEL_LOG
 from trtplug.report.data import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import Ground, Job
-    from trtplug.build.strategy import Course
+    from trtplug.build.strategy import BuildStrategy
     from trtplug.bundle.manifest import Agreement
     from trtplug.target import Sm
 
@@ -155,45 +154,44 @@ def unsupported(target: str, sm: Sm, backend: str, sms: Sequence[Sm]) -> TargetU
     )
 
 
-def result_of(job: Job, ground: Ground, course: Course, outcomes: list[Outcome]) -> Result:
-    """What a target's builds come to; a failure is a value, so that other targets go on.
+def finish_target(strategy: BuildStrategy, outcomes: Sequence[Outcome]) -> Result:
+    """The result of a target's builds; a failure is a value, so that other targets go on.
 
     Raises:
         TrtplugError: a reason that ends the whole command.
     """
-    planned = course.target
+    target, folder = strategy.target, strategy.folders[0]
     failed = next((o for o in outcomes if o.status != "built"), None)
-    place = job.folder / planned.sm
     if failed is not None:
         if failed.status == "unwritable":
-            raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
-        if (meant := course.why_failed(failed)) is not None:
+            raise OutputError(path=strategy.plan.out, problem="; ".join(failed.reasons))
+        if (meant := strategy.explain_failure(failed)) is not None:
             raise meant
-        _keep_the_logs_only(place)
-        limits = job.limits
+        _keep_the_logs_only(folder)
+        limits = strategy.context.command.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
-        return Result(target=planned, error=error)
-    ordered = sorted(outcomes, key=lambda o: o.folder != str(place))
+        return Result(target=target, error=error)
+    ordered = sorted(outcomes, key=lambda o: o.folder != str(folder))
     try:
-        made, report = course.finish(ground, ordered, _agreement(outcomes))
+        made, report = strategy.finish(ordered, _agreement(outcomes))
     except (LockMismatchError, TacticUnavailableError):
         raise
     except TrtplugError as error:
-        _keep_the_logs_only(place)
-        return Result(target=planned, error=error)
-    if course.keeps(report):
-        _store(job, planned, made)
-    return Result(target=planned, made=made, report=report)
+        _keep_the_logs_only(folder)
+        return Result(target=target, error=error)
+    if strategy.keeps(report):
+        _store(strategy, made)
+    return Result(target=target, made=made, report=report)
 
 
-def _keep_the_logs_only(place: Path) -> None:
+def _keep_the_logs_only(folder: Path) -> None:
     """Takes away what a target that failed has left; the manifest lists its logs alone."""
-    for file in place.iterdir():
+    for file in folder.iterdir():
         if file.name not in LOGS:
             file.unlink()
 
 
-def _agreement(outcomes: list[Outcome]) -> Agreement | None:
+def _agreement(outcomes: Sequence[Outcome]) -> Agreement | None:
     """How far repeated builds agree; taken before the first engine gets its name."""
     if len(outcomes) == 1:
         return None
@@ -208,13 +206,14 @@ def _agreement(outcomes: list[Outcome]) -> Agreement | None:
     )
 
 
-def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
-    """Keeps the result for the next build; a store that cannot be written costs time, no more."""
+def _store(strategy: BuildStrategy, made: ManifestTarget) -> None:
+    """Keeps the result for the next build; a store that cannot be written costs only time."""
     from trtplug.bundle.bundle import put_entry
 
-    if made.backend_version != job.plan.backend_version:
+    if made.backend_version != strategy.plan.backend_version:
         return
+    target, bundle = strategy.target, strategy.folders[0].parent
     known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
-    job.store.keep(
-        planned.key, {"target": planned.target}, partial(put_entry, job.folder, made), known
+    strategy.context.store.keep(
+        target.key, {"target": target.target}, partial(put_entry, bundle, made), known
     )

@@ -103,6 +103,14 @@ def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
     (entry / _TARGET).write_text(to_json(target), encoding="utf-8")
 
 
+def read_entry(entry: Path) -> ManifestTarget | None:
+    """What the manifest said of the target in a store entry; None where that cannot be read."""
+    try:
+        return from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
+    except (ValueError, FileNotFoundError):
+        return None
+
+
 def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:
     """Copies the files of a store entry into a bundle under way; None where they are not usable.
 

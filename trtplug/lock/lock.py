@@ -53,7 +53,7 @@ class LockTactic:
     kernel: str | None
     onnx_nodes: tuple[str, ...]
     asked_by: Literal["pin", "ban", "prefer"] | None = None
-    """Set where a wish overruled the builder."""
+    """Set where an option overrode the builder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

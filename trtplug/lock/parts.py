@@ -65,7 +65,7 @@ def lock_tactics(
         winners: key -> tactic hash of the cache after the build.
         tables: from the log; a hit has none, so its operation is not known.
         names: the builder's name of an ONNX node -> its label.
-        asked_by: key -> the wish that overruled the builder.
+        asked_by: key -> the option that overrode the builder.
     """
     by_key = {table.key: table for table in tables}
     named = (_tactic(key, winners[key], by_key.get(key), names) for key in sorted(winners))

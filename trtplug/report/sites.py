@@ -34,7 +34,7 @@ def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tup
         return {}
     nodes = {site.conv: site.nodes for site in facts.sites}
     return {
-        unit.node: tuple(label for conv in unit.ready.unit.asked.convs for label in nodes[conv])
+        unit.node: tuple(label for conv in unit.ready.unit.candidate.convs for label in nodes[conv])
         for unit in offer.placed
     }
 
@@ -45,7 +45,7 @@ def report_choices(
     """Convolution -> what was planned for it, and what stands around its plugin."""
     if offer is None:
         return {}
-    planned = {site.site: site for site in offer.choices.sites}
+    planned = {site.site: site for site in offer.sites}
     units = offer.unit_of
     return {
         site.conv: _choice(planned[site.conv], units.get(site.conv), layers, held)
@@ -60,11 +60,11 @@ def _choice(
     layer = next((x for x in layers if planned.site in x.onnx_nodes), None) if unit else None
     tactic = _tactic(unit, layer, held) if unit and layer else None
     kernels = unit.ready.site.kernels if unit else ()
-    asked = unit.ready.unit.asked if unit else None
+    candidate = unit.ready.unit.candidate if unit else None
     return ReportChoice(
         choice=planned.choice,
         reason=planned.reason,
-        pair=asked.label if asked and asked.is_pair else None,
+        pair=candidate.label if candidate and candidate.is_pair else None,
         tactics=tuple(k.tactic for k in kernels),
         tactic=tactic,
         kernel_sha256=next((k.ptx_sha256 for k in kernels if k.tactic == tactic), None),
@@ -124,7 +124,7 @@ def plugin_warnings(
     if offer.mode == "always" and not offer.placed:
         yield "No site got the plugin, whatever --plugin always says: each site tells why."
     if offer.log:
-        yield "Some kernels of the plugin did not compile: kernels.log has the compiler's words."
+        yield "Some kernels of the plugin did not compile: kernels.log has the compiler's messages."
     dropped = dropped_sites(sites)
     if dropped and not layers:
         yield "Whether the engine holds the plugins is not known: there is no layer listing."

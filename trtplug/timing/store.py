@@ -224,7 +224,7 @@ class TimingCacheStore:
                 raise OutputError(path=str(self.root), problem=problem) from error
 
 
-def outcome_apart(
+def unpublished(
     attached: Attached, api: TimingCacheApi, made: bytes, reason: str
 ) -> CacheOutcome:
     """What a build did with a cache that no other build is to have; nothing is published."""
