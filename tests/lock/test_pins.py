@@ -24,10 +24,10 @@ TABLES = (CONV, GEMM)
 
 
 def plan(*, pins=(), bans=(), prefers=(), tables=TABLES, names=None):
-    wishes = TacticOverrides(
+    overrides = TacticOverrides(
         pins=tuple(map(parse_pin, pins)), bans=tuple(bans), prefers=tuple(prefers)
     )
-    return plan_edits(tables, wishes, names or {})
+    return plan_edits(tables, overrides, names or {})
 
 
 def test_no_wish_no_edit():

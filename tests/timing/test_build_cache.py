@@ -8,7 +8,7 @@ from trtplug.errors import OutputError
 from trtplug.lock.lock import CACHE_FILES
 from trtplug.timing.files import CACHE
 from trtplug.timing.store import Attached, TimingCacheStore
-from trtplug.timing.transfer import write_cache_for_child, read_cache, publish_cache
+from trtplug.timing.transfer import publish_cache, read_cache, write_cache_for_child
 
 API = StandIn()
 
@@ -60,7 +60,9 @@ def test_without_a_store_the_pair_ships_and_nothing_is_kept(tmp_path):
     store = TimingCacheStore(root=tmp_path / "timing")
     attached = Attached(identity=identity(), blob=None, before={}, rejected="", set_aside=None)
     (tmp_path / CACHE).write_bytes(API.make(values(1, 2)))
-    outcome = publish_cache(None, attached, API, tmp_path, model_sha256="0" * 64, bypass_reason="as asked")
+    outcome = publish_cache(
+        None, attached, API, tmp_path, model_sha256="0" * 64, bypass_reason="as asked"
+    )
     assert (outcome.word, outcome.reason, outcome.sha256) == ("cold", "as asked", None)
     assert (outcome.accounting.hits, len(outcome.accounting.new)) == (0, 2)
     assert read_cache(tmp_path / CACHE).sidecar.winners == {key(1): "0x1", key(2): "0x2"}

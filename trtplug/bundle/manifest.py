@@ -74,7 +74,7 @@ class ManifestTarget:
     flags: Mapping[str, str]
     sites: tuple[PlannedSite, ...] | None = None
     """What the plan had for each site and pair; None where the backend takes no plugins, and in
-    manifests of version 0.1.0."""
+    older manifests."""
     from_store: bool
     """Whether the engine was taken from the store, and no builder ran."""
     build_seconds: float
@@ -108,7 +108,7 @@ class Manifest:
     tool_version: str
     model: ManifestModel
     plan_sha256: str | None = None
-    """Digest of the plan that was carried out; None in manifests of version 0.1.0."""
+    """Digest of the plan that was carried out; None in older manifests."""
     targets: tuple[ManifestTarget, ...]
     failures: tuple[ManifestFailure, ...]
     files: tuple[ManifestFile, ...]

@@ -146,7 +146,7 @@ def _engine_problems(folder: Path, lock: Lock) -> list[str]:
     if file is None:
         return [f"{lock.engine.file}: missing, or outside the bundle"]
     if sha256_of(file) != lock.engine.sha256:
-        return [f"{lock.engine.file}: its SHA-256 is not the one in the lock"]
+        return [f"{lock.engine.file}: SHA-256 does not match the lock"]
     if canonical_sha256(file) != lock.engine.canonical_sha256:
         return [f"{lock.engine.file}: its canonical digest is not the lock's"]
     return []
@@ -163,7 +163,7 @@ def _cache_problems(folder: Path, lock: Lock) -> list[str]:
     if isinstance(entry, Flawed):
         return [f"{cache.file}: {entry}"]
     if entry.sidecar.sha256 != cache.sha256:
-        return [f"{cache.file}: its SHA-256 is not the one in the lock"]
+        return [f"{cache.file}: SHA-256 does not match the lock"]
     differ = tactic_differences(lock, entry.sidecar.winners)
     problems = [f"{cache.file}: {d}" for d in differ]
     return problems + [f"{cache.file}: {d}" for d in _identity_differences(lock, entry.sidecar)]
@@ -267,7 +267,7 @@ def replay_problems_before(
         *(f"{CACHE}: {d}" for d in _identity_differences(lock, sidecar)),
     ]
     if sidecar.sha256 != lock.timing_cache.sha256:
-        problems.append(f"{CACHE}: its SHA-256 is not the one in the lock")
+        problems.append(f"{CACHE}: SHA-256 does not match the lock")
     # Where a tactic was changed its layers contradict it too, which would say the same again.
     inner = () if problems else consistency_problems(lock)
     return (*problems, *(f"the lock contradicts itself: {p}" for p in inner))
