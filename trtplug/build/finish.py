@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import trtplug
 from trtplug.backends.layer_listing import Listing, parse_inspector_json, parse_layer_text
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import (
@@ -23,9 +22,8 @@ from trtplug.bundle.manifest import (
 from trtplug.document import to_json
 from trtplug.errors import BuildFailedError
 from trtplug.kernels.kernel_mark import find_marks
-from trtplug.lock.lock import CACHE_FILES, LOCK, Lock, LockCache
-from trtplug.lock.lock import SCHEMA as LOCK_SCHEMA
-from trtplug.lock.parts import lock_gpu, lock_layers, lock_sites, lock_tactics
+from trtplug.lock.lock import CACHE_FILES, LOCK
+from trtplug.lock.make import make_lock
 from trtplug.plugin.options import KERNEL_LOG
 from trtplug.report.candidates import Tactics
 from trtplug.report.data import Report, ReportEngine
@@ -44,50 +42,6 @@ if TYPE_CHECKING:
     from trtplug.plan import Plan, PlannedTarget
     from trtplug.plugin.offer import PluginOffer
     from trtplug.timing.files import CacheEntry
-
-
-def make_lock(
-    context: BuildContext,
-    made: ManifestTarget,
-    outcome: Outcome,
-    report: Report,
-    tactics: Tactics,
-    cached: CacheEntry | None,
-) -> Lock:
-    """Everything that went in, and every choice that came out."""
-    identity = cached.sidecar.identity if cached else None
-    return Lock(
-        schema=LOCK_SCHEMA,
-        tool_version=trtplug.__version__,
-        model=ManifestModel(file=context.command.model.name, sha256=context.digest.sha256),
-        target=made.target,
-        backend=made.backend,
-        backend_version=made.backend_version,
-        library=outcome.library,
-        gpu=lock_gpu(identity) if identity else None,
-        shapes=made.shapes,
-        precision=made.precision,
-        flags=made.flags,
-        engine=made.engine,
-        timing_cache=_lock_cache(made.sm, cached) if cached else None,
-        layers=lock_layers(report),
-        tactics=(
-            lock_tactics(
-                cached.sidecar.winners,
-                tactics.tables,
-                context.source.prepared.names,
-                tactics.overridden_by,
-            )
-            if cached
-            else None
-        ),
-        sites=lock_sites(report),
-    )
-
-
-def _lock_cache(sm: str, cached: CacheEntry) -> LockCache:
-    sidecar = cached.sidecar
-    return LockCache(file=f"{sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))
 
 
 _LONGEST_STEM = 60
@@ -169,7 +123,15 @@ def write_target(
         agreement=agreement,
         warnings=report.warnings,
     )
-    lock = make_lock(context, made, outcome, report, tactics, cached)
+    lock = make_lock(
+        ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        made,
+        outcome.library,
+        report,
+        context.source.prepared.names,
+        tactics,
+        cached,
+    )
     (folder / LOCK).write_text(to_json(lock), encoding="utf-8")
     return replace(made, files=_files(folder, made.engine)), report
 
@@ -199,7 +161,7 @@ _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
 
 
 def _check_precision(precision: str, report: Report) -> None:
-    """A request for FP16 must not end in an FP32 engine, whatever the builder made of it."""
+    """A request for FP16 must not end in an FP32 engine."""
     wanted = _DTYPES.get(precision)
     if wanted and report.layers and wanted not in report.totals.layers_by_dtype:
         found = ", ".join(f"{d} {n}" for d, n in report.totals.layers_by_dtype.items())

@@ -160,7 +160,7 @@ def resolve_targets(
 
     Args:
         names: profiles, SMs, `local` or `all`.
-        sms: that `all` stands for.
+        sms: of `all`.
         profiles: all GPU profiles.
         local_sm: gives the SM of this machine's GPU; called only for the target `local`.
 

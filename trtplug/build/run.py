@@ -179,7 +179,7 @@ class _Build:
         return holding_gpu(
             find_gpus().gpus[0],
             wait=self._context.command.wait,
-            on_wait=lambda words: self._on_event(target, {"event": "waiting", "name": words}),
+            on_wait=lambda what: self._on_event(target, {"event": "waiting", "name": what}),
         )
 
     def _built(self, targets: Sequence[PlannedTarget]) -> Iterator[Result]:
@@ -230,7 +230,7 @@ class _Build:
     def _start(self, children: Children, strategies: Sequence[BuildStrategy]) -> None:
         """Has the builders run while the model is checked here; an error of the checks comes first.
 
-        A builder that was given a bad model is ended, whatever it did with it.
+        A builder that was given a model that fails the checks is ended.
         """
         ahead = starts_ahead(self._context)
         if ahead:

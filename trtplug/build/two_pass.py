@@ -44,7 +44,7 @@ class Naming:
     names: Mapping[str, Collection[str]]
     """Cache key -> further names of its operation: its engine layer, its ONNX nodes."""
     shown: frozenset[str]
-    """Keys whose engine layer names its kernel in the words of the log."""
+    """Keys whose engine layer has its kernel's name as the log has it."""
 
 
 def read_naming(
@@ -79,7 +79,7 @@ class Recorded:
 
     tables: tuple[CandidateTable, ...]
     shown: frozenset[str]
-    """Keys whose engine layer named its kernel in the words of the log."""
+    """Keys whose engine layer had its kernel's name as the log has it."""
     edits: tuple[CacheEdit, ...]
     cache: CacheOutcome | None
     """Of the first run."""
@@ -159,7 +159,7 @@ class TwoPassStrategy(BuildStrategy):
         )
 
     def explain_failure(self, outcome: Outcome) -> TrtplugError | None:
-        """A builder that cannot use a tactic says so when it builds, not when it is told."""
+        """A builder reports a tactic that it cannot use only when it builds."""
         recorded = self._recorded
         if recorded is None or not recorded.edits or not builder_refused(outcome):
             return None
@@ -205,7 +205,7 @@ class TwoPassStrategy(BuildStrategy):
             raise self._unavailable(first.op, first.key, problems)
 
     def _check_used(self, recorded: Recorded, report: Report) -> None:
-        """In the engine, where the first run showed that it tells."""
+        """In the engine, where the first run showed that it names kernels."""
         used = {(x.cache_key, x.kernel) for x in report.layers}
         lost = [
             e for e in recorded.edits if e.key in recorded.shown and (e.key, e.kernel) not in used
@@ -215,7 +215,7 @@ class TwoPassStrategy(BuildStrategy):
             raise self._unavailable(lost[0].op, lost[0].key, tuple(problems))
 
     def _check_bans(self, report: Report) -> None:
-        """In the engine, under whatever name a layer has by now."""
+        """In the engine, by the names that its layers have now."""
         for layer in report.layers:
             kernels = {layer.name: layer.kernel} if layer.kernel is not None else {}
             if problems := ban_problems(self._overrides.bans, kernels):

@@ -27,7 +27,7 @@ _AT_FDCWD = -100
 def bundle_folder(out: Path) -> Iterator[Path]:
     """A scratch folder to fill; on a clean exit it is published as `out`.
 
-    A bundle that stands there is replaced in one step where the system can exchange two folders.
+    A bundle at that path is replaced in one step where the system can exchange two folders.
 
     Raises:
         OutputInTheWayError: `out` is something else than a bundle of ours.
@@ -65,9 +65,9 @@ def _refuse_if_in_the_way(out: Path) -> None:
     except DocumentError as error:
         problem = "it is a folder that holds something else than a bundle"
         raise OutputInTheWayError(path=str(out), problem=problem) from error
-    strangers = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
-    if strangers:
-        problem = f"it holds files that no build put there, such as {strangers[0]}"
+    unexpected = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
+    if unexpected:
+        problem = f"it holds files that no build put there, such as {unexpected[0]}"
         raise OutputInTheWayError(path=str(out), problem=problem)
 
 

@@ -158,8 +158,8 @@ def verify_bundle(folder: Path) -> BundleCheck:
     manifest = read_manifest(folder)
     listed = manifest.every_file()
     problems = [p for f in listed if (p := _compare(folder, f))]
-    strangers = files_below(folder) - {f.path for f in listed} - {MANIFEST}
-    problems += [f"{path}: not in the manifest" for path in sorted(strangers)]
+    unexpected = files_below(folder) - {f.path for f in listed} - {MANIFEST}
+    problems += [f"{path}: not in the manifest" for path in sorted(unexpected)]
     return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
 
 

@@ -172,12 +172,12 @@ def _cache_problems(folder: Path, lock: Lock) -> list[str]:
 def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...]:
     """Where the sidecar of a lock's cache has another machine, builder or build."""
     identity = sidecar.identity
-    told = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
+    found = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
     gpu = lock.gpu
     here = {"builder": lock.backend_version}
     if gpu is not None:
         here |= {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
-    plain = mapping_differences(here, told)
+    plain = mapping_differences(here, found)
     return plain + mapping_differences(implementation_flags(lock.flags), identity.flags, "flag ")
 
 
@@ -201,7 +201,7 @@ def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[
 
     Args:
         lock: to replay.
-        machine: the one at hand.
+        machine: this one.
         backend_version: of the builder here; None where it is not installed.
     """
     wanted = {"backend version": lock.backend_version}

@@ -1,6 +1,6 @@
 """The lock: what went into an engine and what came out, so that a build can be compared later.
 
-Written by every build. What a builder does not tell is None, and an empty tuple says that there was
+Written by every build. What a builder does not report is None; an empty tuple says that there was
 nothing: TensorRT-RTX records no tactics, since its kernels are chosen when the engine first runs.
 """
 
@@ -38,7 +38,7 @@ class LockLayer:
     kernel: str | None
     kernel_status: str
     cache_key: str | None
-    """Of the layer in the timing cache, where the builder's log tells."""
+    """Of the layer in the timing cache, where the builder's log has it."""
     tactic_hash: str | None
 
 

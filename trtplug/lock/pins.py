@@ -132,7 +132,7 @@ def edit_problems(edits: Sequence[CacheEdit], after: Mapping[str, str]) -> tuple
 
 
 def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, ...]:
-    """Layers of the finished engine that use a banned kernel, whatever the log had said.
+    """Layers of the finished engine that use a banned kernel, though the log had none.
 
     Args:
         bans: globs.

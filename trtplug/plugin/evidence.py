@@ -41,7 +41,7 @@ class SiteMeasurement:
     problem_sha256: str
     """As `trtplug build --dry-run --format json` gives it for each site and pair."""
     gpu: str
-    """Name of the GPU, as its driver tells it."""
+    """Name of the GPU, as its driver reports it."""
     driver: str
     """Its version, such as `580.95.05`."""
     backend_version: str
@@ -49,7 +49,7 @@ class SiteMeasurement:
     plugin_us: tuple[float, ...]
     """Samples of the plugin's layer."""
     reformat_us: tuple[float, ...]
-    """Samples of all reformats together that stand there for the plugin; empty where none do."""
+    """Samples of all reformats together that the plugin needs; empty where it needs none."""
     native_us: tuple[float, ...]
     """Samples of the layers that do the same without the plugin."""
     tactic: str | None = None
@@ -120,8 +120,8 @@ def read_evidence(file: Path | None) -> Evidence:
         data = file.read_bytes()
         text = data.decode("utf-8")
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None)
-        problem = told.lower() if told else "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None)
+        problem = reason.lower() if reason else "it is not UTF-8 text"
         raise FileUnreadableError(path=str(file), problem=problem) from error
     return Evidence(measurements=_read_lines(text, file), sha256=hashlib.sha256(data).hexdigest())
 

@@ -1,8 +1,8 @@
 """Candidate tables of the builder's log joined with the layers of its engine.
 
 The log names operations, the engine names layers; what joins them are ONNX nodes, names and the
-kernel that both tell. A table that fits several layers, or none, is kept apart and says so: a wrong
-join would tell someone to pin the wrong tactic.
+kernel that both report. A table that fits several layers, or none, is kept apart and says so: a
+wrong join would have someone pin the wrong tactic.
 """
 
 from __future__ import annotations

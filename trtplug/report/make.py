@@ -32,7 +32,7 @@ from trtplug.report.data import (
 )
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.sites import plugin_warnings, report_near_misses, report_sites, stands_for
+from trtplug.report.sites import plugin_warnings, replaced_nodes, report_near_misses, report_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -144,7 +144,7 @@ def make_report(inputs: ReportInputs) -> Report:
                 tf32=plan.flags.get("tf32") == "on",
                 joined=joined,
                 selected_by=selected_by,
-                plugins=stands_for(facts, offer),
+                plugins=replaced_nodes(facts, offer),
             )
         )
     sites = report_sites(facts, layers, offer, inputs.kernels)

@@ -28,8 +28,8 @@ _MOVES = ("reformat", "cast", "copy")
 """What layers that only move a tensor do."""
 
 
-def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tuple[str, ...]]:
-    """Name of a plugin node -> labels of the ONNX nodes that it stands for."""
+def replaced_nodes(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tuple[str, ...]]:
+    """Name of a plugin node -> labels of the ONNX nodes that it replaces."""
     if offer is None:
         return {}
     nodes = {site.conv: site.nodes for site in facts.sites}
@@ -42,7 +42,7 @@ def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tup
 def report_choices(
     facts: ModelFacts, layers: Layers, offer: PluginOffer | None, held: Held
 ) -> dict[str, ReportChoice]:
-    """Convolution -> what was planned for it, and what stands around its plugin."""
+    """Convolution -> what was planned for it, and the reformats around its plugin."""
     if offer is None:
         return {}
     planned = {site.site: site for site in offer.sites}
@@ -78,7 +78,7 @@ def _tactic(unit: PlacedUnit, layer: ReportLayer, held: Held) -> str | None:
     """The tactic that the builder took.
 
     The only one; else the only one whose kernel lies in the engine; else that whose number the
-    builder tells.
+    builder reports.
     """
     tactics = unit.ready.site.tactics
     if len(tactics) == 1:
@@ -122,7 +122,7 @@ def plugin_warnings(
     if offer is None:
         return
     if offer.mode == "always" and not offer.placed:
-        yield "No site got the plugin, whatever --plugin always says: each site tells why."
+        yield "--plugin always: no site could use the plugin; see each site's reason."
     if offer.log:
         yield "Some kernels of the plugin did not compile: kernels.log has the compiler's messages."
     dropped = dropped_sites(sites)
@@ -216,7 +216,7 @@ def _row(site: Site, facts: ModelFacts, homes: Homes, choice: ReportChoice | Non
 
 
 def _plugin_outcome(site: Site, homes: Homes) -> tuple[SiteOutcome, str]:
-    """Its nodes are not in the model that was built: whatever layer stands for them is ours."""
+    """Its nodes are not in the model that was built: a layer that replaces them is ours."""
     found = homes.get(site.conv, ())
     if not found:
         return "unknown", "the builder was given a plugin, and no layer of the engine is it"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, table
 from tests.report.samples import chain_report, make_choice, small_report
 from tests.timing.cache_stand_in import identity
-from trtplug.lock.parts import lock_gpu, lock_layers, lock_sites, lock_tactics
+from trtplug.lock.make import lock_gpu, lock_layers, lock_sites, lock_tactics
 
 
 def test_layers_carry_key_and_chosen_tactic():
