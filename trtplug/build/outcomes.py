@@ -9,12 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import trtplug
 from trtplug.bundle.manifest import (
+    SCHEMA,
     Manifest,
     ManifestFailure,
     ManifestFile,
+    ManifestModel,
     ManifestTarget,
     describe_file,
+    write_manifest,
 )
 from trtplug.errors import (
     BuilderCrashedError,
@@ -29,7 +33,7 @@ from trtplug.errors import (
     TrtplugError,
     error_from_plain,
 )
-from trtplug.plan import PlannedTarget
+from trtplug.plan import Plan, PlannedTarget
 from trtplug.plugin.options import KERNEL_LOG
 from trtplug.report.data import Report
 
@@ -69,18 +73,31 @@ class Built:
 
 
 def built_of(
-    manifest: Manifest, results: list[Result], gate_problems: tuple[str, ...] = ()
+    plan: Plan, results: Sequence[Result], folder: Path, gate_problems: tuple[str, ...]
 ) -> Built:
-    """The manifest with the reports that were made for it."""
+    """Writes the manifest of a bundle under way, in the order of the plan's targets."""
+    order = {target.target: place for place, target in enumerate(plan.targets)}
+    results = sorted(results, key=lambda r: order[r.target.target])
+    failed = [r for r in results if r.made is None]
+    manifest = Manifest(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        plan_sha256=plan.sha256,
+        targets=tuple(r.made for r in results if r.made is not None),
+        failures=tuple(_failure(r, folder) for r in failed),
+        files=tuple(f for r in failed for f in _log_files(r, folder)),
+    )
+    write_manifest(folder, manifest)
     reports = {r.target.target: r.report for r in results if r.report is not None}
     return Built(manifest=manifest, reports=reports, gate_problems=gate_problems)
 
 
-def failure_entry(result: Result, folder: Path) -> ManifestFailure:
+def _failure(result: Result, folder: Path) -> ManifestFailure:
     """A target that was not built, as the manifest lists it."""
     error = result.error
     assert error is not None
-    logs = log_files(result, folder)
+    logs = _log_files(result, folder)
     return ManifestFailure(
         target=result.target.target,
         code=error.code,
@@ -90,7 +107,7 @@ def failure_entry(result: Result, folder: Path) -> ManifestFailure:
     )
 
 
-def log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
+def _log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
     """The logs of a failed build, where there are any; the builder's own comes first."""
     paths = (f"{result.target.sm}/{name}" for name in LOGS)
     return tuple(describe_file(folder, path) for path in paths if (folder / path).is_file())

@@ -10,7 +10,6 @@ import shutil
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
-import trtplug
 from trtplug.backends.backend import BuildRequest, InputRange
 from trtplug.backends.run_child import Children
 from trtplug.build.outcomes import Built, Result, built_of, finish_target, unsupported
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from trtplug.build.context import BuildContext
     from trtplug.build.strategy import BuilderRun
     from trtplug.build.with_cache import Caching
-    from trtplug.bundle.manifest import Manifest
     from trtplug.plan import Plan, PlannedTarget
     from trtplug.plugin.offer import PluginOffer
     from trtplug.settings import Settings
@@ -76,8 +74,7 @@ def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> 
         for result in ended:
             listener.ended(result)
             results.append(result)
-        manifest = _manifest(plan, results, folder)
-    return built_of(manifest, results, _gate_problems(command, results))
+        return built_of(plan, results, folder, _gate_problems(command, results))
 
 
 def _gate_problems(command: BuildCommand, results: list[Result]) -> tuple[str, ...]:
@@ -87,26 +84,6 @@ def _gate_problems(command: BuildCommand, results: list[Result]) -> tuple[str, .
     made = ((r.target.target, r.report) for r in results if r.report is not None)
     found = ((target, gate_problem(report)) for target, report in made)
     return tuple(f"{target}: {problem}" for target, problem in found if problem)
-
-
-def _manifest(plan: Plan, results: list[Result], folder: Path) -> Manifest:
-    """Writes the manifest of a bundle under way."""
-    from trtplug.build.outcomes import failure_entry, log_files
-    from trtplug.bundle.manifest import SCHEMA, Manifest, ManifestModel, write_manifest
-
-    order = {target.target: place for place, target in enumerate(plan.targets)}
-    results = sorted(results, key=lambda r: order[r.target.target])
-    manifest = Manifest(
-        schema=SCHEMA,
-        tool_version=trtplug.__version__,
-        model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
-        plan_sha256=plan.sha256,
-        targets=tuple(r.made for r in results if r.made is not None),
-        failures=tuple(failure_entry(r, folder) for r in results if r.made is None),
-        files=tuple(f for r in results if r.made is None for f in log_files(r, folder)),
-    )
-    write_manifest(folder, manifest)
-    return manifest
 
 
 def starts_ahead(context: BuildContext) -> bool:
