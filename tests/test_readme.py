@@ -68,7 +68,7 @@ def _option_names() -> Iterator[tuple[str, str]]:
 
 def evidence_table() -> str:
     """The fields of a measurement, from the strings below them."""
-    source = (ROOT / "trtplug/plan/evidence.py").read_text(encoding="utf-8")
+    source = (ROOT / "trtplug/plugin/evidence.py").read_text(encoding="utf-8")
     classes = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef))
     (body,) = (c.body for c in classes if c.name == "SiteMeasurement")
     lines = ["| field | type | meaning |", "|---|---|---|"]
