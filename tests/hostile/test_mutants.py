@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import trtplug.build.children
+import trtplug.build.run
 from tests.cli_runner import run_here
 from tests.hostile.mutants import DYNAMIC, SHAPES, mutant, seeds
 from tests.hostile.quick import QuickChildren
@@ -54,7 +54,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
     command = BuildCommand(
         model=model,
         targets=("sm_89",),
-        shapes=tuple(parse_shape_range(s) for s in shapes[1:]),
+        profiles=(tuple(parse_shape_range(s) for s in shapes[1:]),),
         out=Path("out"),
     )
     listener = Silence()
@@ -68,7 +68,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch, batch: int):
-    monkeypatch.setattr(trtplug.build.children, "Children", QuickChildren)
+    monkeypatch.setattr(trtplug.build.run, "Children", QuickChildren)
     monkeypatch.chdir(tmp_path)
     seen: Counter[int] = Counter()
     for number in range(batch * A_BATCH, (batch + 1) * A_BATCH):
