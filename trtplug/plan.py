@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
+
+from trtplug.store import key_of
 
 SCHEMA = "trtplug.plan/1"
 
@@ -44,8 +46,8 @@ class PlannedTarget:
     in_store: bool
     """Whether the store has it, so that no builder will run."""
     sites: tuple[PlannedSite, ...] | None = None
-    """What is to run each site and pair; None where the backend takes no plugins, and in a plan
-    that is carried out at once: there the choices are made while the model is read."""
+    """What is to run each site and pair; None where the backend takes no plugins, or does not
+    build for this SM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,15 @@ class Plan:
     precision: str
     flags: Mapping[str, str]
     repeat: int
-    """How often each engine is built, to see whether the builds agree."""
+    """Builds of each engine, to compare them."""
     out: str
     targets: tuple[PlannedTarget, ...]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all that is built: not of where it is written, nor of what the store has."""
+        plain = asdict(self)
+        del plain["out"]
+        for target in plain["targets"]:
+            del target["in_store"]
+        return key_of(plain)

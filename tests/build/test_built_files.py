@@ -4,7 +4,7 @@ import pytest
 
 from tests.backends.trt.tactic_logs import prefixed, print_table, table
 from tests.timing.cache_stand_in import StandIn, identity, values
-from trtplug.build.two_pass import read_shipped_cache, read_tables, take_listing
+from trtplug.build.finish import consume_listing, read_shipped_cache, read_tables
 from trtplug.errors import CacheUnusableError
 from trtplug.lock.lock import CACHE_FILES
 from trtplug.timing.files import CACHE, CacheEntry, make_sidecar
@@ -12,14 +12,14 @@ from trtplug.timing.transfer import write_cache
 
 
 def test_a_listing_in_the_log_is_taken_and_one_of_the_inspector_stays(tmp_path):
-    assert take_listing(tmp_path) is None
+    assert consume_listing(tmp_path) is None
     (tmp_path / "inspector.json").write_text("{")
-    assert take_listing(tmp_path) is None
+    assert consume_listing(tmp_path) is None
     (tmp_path / "inspector.json").write_text('{"Layers": [], "Bindings": []}')
-    assert take_listing(tmp_path).layers == ()
+    assert consume_listing(tmp_path).layers == ()
     assert (tmp_path / "inspector.json").is_file()
     (tmp_path / "layers.txt").write_text("Layers:\n")
-    assert take_listing(tmp_path) is not None
+    assert consume_listing(tmp_path) is not None
     assert not (tmp_path / "layers.txt").exists()
 
 

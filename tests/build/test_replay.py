@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.build.test_strategy import OUTCOME
 from tests.lock.locks import TRT, tactic
 from tests.timing.cache_stand_in import StandIn
-from trtplug.build.replay import ReplayedCourse, lock_tables
+from trtplug.build.command import BuildCommand
+from trtplug.build.replay import ReplayStrategy, lock_tables
 from trtplug.build.with_cache import Caching
 from trtplug.errors import LockMismatchError
+from trtplug.lock.policy import TacticPolicy
 
 
 def test_a_locks_tactics_as_tables_with_the_builders_names():
@@ -24,25 +27,30 @@ def test_a_locks_tactics_as_tables_with_the_builders_names():
 
 
 @pytest.fixture
-def course(tmp_path):
+def strategy(tmp_path):
     caching = Caching(
         api=StandIn(), store=None, identity=None, use="use", work=tmp_path, model_sha256=""
     )
-    return ReplayedCourse(
-        None, [tmp_path], plan=None, file=tmp_path / "lock.json", lock=TRT, caching=caching
+    command = BuildCommand(
+        model=tmp_path / "m.onnx",
+        targets=(),
+        out=tmp_path,
+        policy=TacticPolicy(locked=tmp_path / "lock.json"),
     )
+    context = SimpleNamespace(command=command)
+    return ReplayStrategy(context, None, None, [tmp_path], TRT, caching)
 
 
-def test_a_builder_that_refuses_did_not_replay(course):
+def test_a_builder_that_refuses_did_not_replay(strategy):
     refused = replace(OUTCOME, status="failed", engine_sha256="", reasons=("miss",))
-    error = course.why_failed(refused)
+    error = strategy.explain_failure(refused)
     assert isinstance(error, LockMismatchError)
     assert "its cache alone: miss" in error.message
     # An engine that fails its trial run, a crash, a time limit: the builder's own words say it all.
     for status in ("crashed", "timeout", "refused"):
-        assert course.why_failed(replace(refused, status=status)) is None
-    assert course.why_failed(replace(refused, engine_sha256="ab")) is None
+        assert strategy.explain_failure(replace(refused, status=status)) is None
+    assert strategy.explain_failure(replace(refused, engine_sha256="ab")) is None
 
 
-def test_nothing_of_a_replay_is_kept(course):
-    assert not course.keeps(None)
+def test_nothing_of_a_replay_is_kept(strategy):
+    assert not strategy.keeps(None)

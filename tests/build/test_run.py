@@ -14,8 +14,9 @@ from tests.cli_runner import children_of
 from tests.models import conv_relu, save
 from trtplug.backends import find
 from trtplug.backends.find import NullBackend
-from trtplug.build.command import BuildCommand, plan_build, with_choices
-from trtplug.build.run import run_build
+from trtplug.build.command import BuildCommand
+from trtplug.build.plan import plan_build
+from trtplug.build.run import run_build, starts_ahead
 from trtplug.bundle.manifest import read_manifest
 from trtplug.errors import (
     OptionUnsupportedError,
@@ -23,8 +24,7 @@ from trtplug.errors import (
     ShapeError,
     TrtplugError,
 )
-from trtplug.model.source import read_source
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def command(action: str = "build", **fields: object) -> BuildCommand:
     model = save(conv_relu(), Path(f"{action}.onnx"))
-    wanted = {"model": model, "targets": ("sm_89", "sm_90", "sm_86"), "shapes": (), "jobs": 2}
+    wanted = {"model": model, "targets": ("sm_89", "sm_90", "sm_86"), "jobs": 2}
     return BuildCommand(**{**wanted, "out": Path("out"), **fields})
 
 
@@ -116,8 +116,8 @@ def test_error_of_the_model_holds_for_all_targets_and_leaves_nothing(here: Path)
 
 
 def test_planning_writes_nothing_and_starts_nothing(here: Path):
-    planned = plan_build(command(), settings(here))
-    assert [t.supported for t in planned.plan.targets] == [True, False, True]
+    _, plan = plan_build(command(), settings(here))
+    assert [t.supported for t in plan.targets] == [True, False, True]
     assert children_of(os.getpid()) == []
     assert not settings(here).store.exists()
     assert [p.name for p in here.iterdir()] == ["build.onnx"]
@@ -141,41 +141,36 @@ class PluginBackend(DoubleBackend):
 
 def planned_with(monkeypatch: pytest.MonkeyPatch, settings: Settings, **wish: object):
     monkeypatch.setattr(find, "BACKENDS", (PluginBackend(), NullBackend()))
-    return plan_build(command(plugin=PluginWish(**wish)), settings)
+    return plan_build(command(plugin=PluginOptions(**wish)), settings)
 
 
 def test_no_builder_starts_ahead_of_a_plugin(here: Path, monkeypatch, own_store: Path):
     settings = Settings(store=own_store, profiles=None)
-    native = planned_with(monkeypatch, settings)
-    assert native.ahead
-    assert native.plugins is not None
-    chosen = planned_with(monkeypatch, settings, mode="always")
-    assert not chosen.ahead
-    assert chosen.plan.flags["plugin"] == "always"
-    assert chosen.plan.targets[0].key != native.plan.targets[0].key
+    assert starts_ahead(plan_build(command(), settings)[0])
+    context, native = planned_with(monkeypatch, settings)
+    assert not starts_ahead(context)
+    context, chosen = planned_with(monkeypatch, settings, mode="always")
+    assert not starts_ahead(context)
+    assert chosen.flags["plugin"] == "always"
+    assert chosen.targets[0].key != native.targets[0].key
 
 
 def test_a_backend_without_plugins_has_none_and_refuses_always(here: Path, own_store: Path):
     settings = Settings(store=own_store, profiles=None)
-    quiet = plan_build(command(plugin=PluginWish(mode="never", pairs=False)), settings)
-    assert quiet.plugins is None
-    assert not [name for name in quiet.plan.flags if name.startswith("plugin")]
+    options = PluginOptions(mode="never", pairs=False)
+    context, plan = plan_build(command(plugin=options), settings)
+    assert context.evidence is None
+    assert not [name for name in plan.flags if name.startswith("plugin")]
     with pytest.raises(OptionUnsupportedError) as refused:
-        plan_build(command(plugin=PluginWish(mode="always")), settings)
+        plan_build(command(plugin=PluginOptions(mode="always")), settings)
     assert refused.value.option == "--plugin always"
     assert "--backend trt" in refused.value.hint
 
 
-def test_the_plan_has_a_choice_for_each_site_where_it_is_shown(
-    here: Path, monkeypatch, own_store: Path
-):
+def test_the_plan_has_a_choice_for_each_site(here: Path, monkeypatch, own_store: Path):
     settings = Settings(store=own_store, profiles=None)
-    planned = planned_with(monkeypatch, settings, mode="always")
-    assert planned.plan.targets[0].sites is None
-    wish = planned.command
-    source = read_source(wish.model, planned.plan.model_sha256, (), wish.precision)
-    shown = with_choices(planned, source)
-    by_target = {t.sm: t.sites for t in shown.targets}
+    _, plan = planned_with(monkeypatch, settings, mode="always")
+    by_target = {t.sm: t.sites for t in plan.targets}
     # The double's sm_90 is none that its builder serves.
     assert by_target["sm_90"] is None
     assert [(s.site, s.choice) for s in by_target["sm_89"]] == [("conv0", "plugin")]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Outcome
-from trtplug.build.strategy import Course, Pass, builder_refused
+from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,15 +25,13 @@ OUTCOME = Outcome(
 )
 
 
-def test_one_pass_for_each_build_from_an_empty_cache(tmp_path: Path):
-    course = Course(None, [tmp_path / "a", tmp_path / "b"])  # type: ignore[arg-type]
-    assert course.expects == 2
-    assert course.opening() == tuple(
-        Pass(target=None, folder=tmp_path / n)  # type: ignore[arg-type]
-        for n in "ab"
-    )
-    assert course.following(None, OUTCOME) is None  # type: ignore[arg-type]
-    assert course.why_failed(OUTCOME) is None
+def test_one_run_for_each_build_from_an_empty_cache(tmp_path: Path):
+    folders = (tmp_path / "a", tmp_path / "b")
+    strategy = BuildStrategy(None, None, None, folders)  # type: ignore[arg-type]
+    assert strategy.expects == 2
+    assert strategy.first_runs() == tuple(BuilderRun(folder=f) for f in folders)
+    assert strategy.next_runs(OUTCOME) is None
+    assert strategy.explain_failure(OUTCOME) is None
 
 
 def test_a_builder_that_refuses_gives_no_engine():

@@ -29,7 +29,7 @@ def caching(tmp_path):
 def test_the_store_is_used(caching):
     build(caching.store, [1])
     attached = caching.attach()
-    assert caching.why_apart == ""
+    assert caching.bypass_reason == ""
     assert attached.before == {key(1): "0x1"}
 
 
@@ -46,8 +46,8 @@ def test_the_store_is_left_alone(caching, tmp_path, fields):
     apart = replace(caching, **fields)
     assert apart.attach().blob is None
     (tmp_path / CACHE).write_bytes(StandIn().make(values(1, 2)))
-    outcome = apart.take(apart.attach(), tmp_path)
-    assert outcome.reason == apart.why_apart != ""
+    outcome = apart.publish(apart.attach(), tmp_path)
+    assert outcome.reason == apart.bypass_reason != ""
     assert outcome.sha256 is None
     assert caching.store.attach(apart.identity, StandIn()).before.keys() == {key(1)}
 
@@ -55,7 +55,7 @@ def test_the_store_is_left_alone(caching, tmp_path, fields):
 def test_a_store_that_cannot_be_written_is_told_and_no_more(caching, tmp_path):
     (tmp_path / "timing").write_text("in the way")
     (tmp_path / CACHE).write_bytes(StandIn().make(values(1)))
-    outcome = caching.take(caching.attach(), tmp_path)
+    outcome = caching.publish(caching.attach(), tmp_path)
     assert outcome.word == "cold"
     assert outcome.reason.startswith("the store cannot be written: ")
     assert (tmp_path / f"{CACHE}.json").is_file()

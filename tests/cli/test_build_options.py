@@ -14,13 +14,13 @@ from trtplug.backends.options import TrtOptions, option_flag
 from trtplug.cli.build import build
 from trtplug.cli.build_options import (
     BUILD_SECTIONS,
-    read_plugin_wish,
+    read_plugin_options,
     read_trt_options,
     signed_name,
 )
 from trtplug.cli.config import _BOUNDS, _KEYS
 from trtplug.errors import FileUnreadableError, UsageError
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 
 
 def test_nothing_given_is_the_default():
@@ -73,7 +73,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path):
 
 
 def test_what_is_asked_of_the_plugin_has_its_place():
-    assert read_plugin_wish({}) == PluginWish()
+    assert read_plugin_options({}) == PluginOptions()
     given = {
         "plugin": "always",
         "plugin_sites": ("a*", "b"),
@@ -81,7 +81,7 @@ def test_what_is_asked_of_the_plugin_has_its_place():
         "plugin_pairs": False,
         "evidence": "e.jsonl",
     }
-    assert read_plugin_wish(given) == PluginWish(
+    assert read_plugin_options(given) == PluginOptions(
         mode="always",
         sites=("a*", "b"),
         tactics=("igemm*",),
@@ -100,7 +100,7 @@ def test_what_is_asked_of_the_plugin_has_its_place():
 )
 def test_what_cannot_be_meant_of_the_plugin_is_refused(given: dict, words: str):
     with pytest.raises(UsageError, match=words):
-        read_plugin_wish(given)
+        read_plugin_options(given)
 
 
 def test_every_option_is_a_key_of_the_config_and_the_other_way_round():

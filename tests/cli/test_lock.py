@@ -48,7 +48,7 @@ def test_verify_gates_on_what_changed(bundle):
     engine.write_bytes(engine.read_bytes() + b"x")
     ran = run_here("lock", "verify", bundle)
     assert ran.status == 1
-    assert "its bytes are not those that the lock tells of" in ran.out
+    assert "SHA-256 does not match the lock" in ran.out
     assert ran.out.count("as locked") == 1
 
 

@@ -17,9 +17,9 @@ def test_nothing_given_is_the_default():
 
 def test_wishes_as_they_are_written():
     policy = read_policy({"pin": ("conv=0x1",), "ban": ("a*", "b"), "prefer": ("c*",)})
-    assert policy.wishes.pins == (Pin(layer="conv", tactic="0x1"),)
-    assert policy.wishes.bans == ("a*", "b")
-    assert policy.wishes.prefers == ("c*",)
+    assert policy.overrides.pins == (Pin(layer="conv", tactic="0x1"),)
+    assert policy.overrides.bans == ("a*", "b")
+    assert policy.overrides.prefers == ("c*",)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_without_the_drivers_version_nothing_is_attached_or_kept(tmp_path: Path)
     for out in ("a", "b"):
         target_of(site, build(site, "--force", "--out", out), out)
         assert counts(cache_of(site, out)) == ("cold", 0, 3, 0, 3)
-        assert "does not tell its version" in cache_of(site, out)["reason"]
+        assert "does not report its version" in cache_of(site, out)["reason"]
     assert entries(site) == []
     # Nor does its lock fit anywhere, not even here.
     assert "driver: " in refused(build(site, "--locked", "a", "--out", "c"), 4, "lock-unqualified")

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trtplug.backends.rtx.backend
-import trtplug.build.children
-import trtplug.build.command
-import trtplug.build.make_plan
+import trtplug.build.plan
+import trtplug.build.run
 from tests.cli_runner import run_here
 from tests.hostile.mutants import DYNAMIC, SHAPES, mutant, seeds
 from tests.hostile.quick import QuickChildren
@@ -55,8 +54,8 @@ class Silence:
 
 
 ALIKE = (
-    (trtplug.build.command, "load_profiles"),
-    (trtplug.build.make_plan, "profiles_digest"),
+    (trtplug.build.plan, "load_profiles"),
+    (trtplug.build.plan, "profiles_digest"),
     (trtplug.backends.rtx.backend, "installed_version"),
 )
 """Functions whose answer no mutant changes; together they take more than half of a plan's time."""
@@ -72,7 +71,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
     command = BuildCommand(
         model=model,
         targets=("sm_89",),
-        shapes=tuple(parse_shape_range(s) for s in shapes[1:]),
+        profiles=(tuple(parse_shape_range(s) for s in shapes[1:]),),
         out=Path("out"),
     )
     listener = Silence()
@@ -87,7 +86,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
 @pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch, batch: int):
-    monkeypatch.setattr(trtplug.build.children, "Children", QuickChildren)
+    monkeypatch.setattr(trtplug.build.run, "Children", QuickChildren)
     monkeypatch.chdir(tmp_path)
     seen: Counter[int] = Counter()
     for number in range(batch * A_BATCH, (batch + 1) * A_BATCH):

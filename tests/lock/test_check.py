@@ -140,7 +140,7 @@ def test_changed_files_are_found(bundle):
     engine.write_bytes(engine.read_bytes() + b"x")
     (folder / "sm_89/timing.cache").write_bytes(b"junk")
     problems = verify(folder, lock)
-    assert problems[0].endswith("its bytes are not those that the lock tells of")
+    assert problems[0].endswith("SHA-256 does not match the lock")
     assert problems[1].startswith("sm_89/timing.cache: truncated: ")
     engine.unlink()
     (folder / "sm_89/timing.cache").unlink()
@@ -153,7 +153,7 @@ def test_another_whole_cache_is_found(bundle, tmp_path):
     folder, lock = bundle
     other = replace(lock.timing_cache, sha256="f" * 64)
     (problem,) = verify(folder, replace(lock, timing_cache=other))
-    assert "not those that the lock tells of" in problem
+    assert "SHA-256 does not match the lock" in problem
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../x", "sm_89/../../x", "a\0b"])
@@ -229,7 +229,7 @@ def of_sidecar(**changed: object) -> Sidecar:
 @pytest.mark.parametrize(
     ("sidecar", "words"),
     [
-        (replace(SIDECAR, sha256="9" * 64), "timing.cache: its bytes are not those"),
+        (replace(SIDECAR, sha256="9" * 64), "timing.cache: SHA-256 does not match"),
         (of_sidecar(driver="1"), "timing.cache: driver: 1, not 580.95.05"),
         (of_sidecar(gpu="L4"), "timing.cache: gpu: L4, not NVIDIA H200"),
         (of_sidecar(sm="sm_89"), "timing.cache: sm: sm_89, not sm_90"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.lock.locks import RTX, TRT, tactic
-from trtplug.lock.check import inner_problems
+from trtplug.lock.check import consistency_problems
 
 NAMED = replace(TRT, tactics=tuple(replace(t, kernel="fprop") for t in TRT.tactics))
 
@@ -17,7 +17,7 @@ def flags(**given: str):
 
 
 def test_locks_as_builds_write_them_agree_with_themselves():
-    assert inner_problems(TRT) == inner_problems(RTX) == ()
+    assert consistency_problems(TRT) == consistency_problems(RTX) == ()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_locks_as_builds_write_them_agree_with_themselves():
     ["conv1=0x2", "conv1=0x02", "conv1_myl0_2=fprop", "relu0=f*", "conv0+relu0=0x1; conv1=f*"],
 )
 def test_pins_are_found_by_operation_layer_and_node(pin: str):
-    assert inner_problems(replace(NAMED, **flags(pin=pin, ban="cudnn*", prefer="x*"))) == ()
+    assert consistency_problems(replace(NAMED, **flags(pin=pin, ban="cudnn*", prefer="x*"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_pins_are_found_by_operation_layer_and_node(pin: str):
     ],
 )
 def test_each_contradiction_is_told(fields: dict[str, object], words: str):
-    problems = inner_problems(replace(TRT, **fields))
+    problems = consistency_problems(replace(TRT, **fields))
     assert any(p.startswith(words) for p in problems), problems

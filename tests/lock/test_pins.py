@@ -10,7 +10,7 @@ from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, candidate, table
 from trtplug.errors import TacticUnavailableError, UsageError
 from trtplug.lock.pins import (
     Pin,
-    TacticWishes,
+    TacticOverrides,
     ban_problems,
     edit_problems,
     edit_values,
@@ -24,10 +24,10 @@ TABLES = (CONV, GEMM)
 
 
 def plan(*, pins=(), bans=(), prefers=(), tables=TABLES, names=None):
-    wishes = TacticWishes(
+    overrides = TacticOverrides(
         pins=tuple(map(parse_pin, pins)), bans=tuple(bans), prefers=tuple(prefers)
     )
-    return plan_edits(tables, wishes, names or {})
+    return plan_edits(tables, overrides, names or {})
 
 
 def test_no_wish_no_edit():

@@ -15,15 +15,16 @@ from trtplug.errors import (
     OptionUnsupportedError,
     UsageError,
 )
-from trtplug.lock.pins import TacticWishes
-from trtplug.lock.policy import TacticPolicy, check_lock, check_policy, open_lock, wishes_of
+from trtplug.lock.check import check_lock
+from trtplug.lock.pins import TacticOverrides
+from trtplug.lock.policy import TacticPolicy, check_policy, open_lock, override_flags
 
 
 @pytest.mark.parametrize(
     ("policy", "option"),
     [
-        (TacticPolicy(wishes=TacticWishes(bans=("x",))), "--ban"),
-        (TacticPolicy(wishes=TacticWishes(prefers=("x",))), "--prefer"),
+        (TacticPolicy(overrides=TacticOverrides(bans=("x",))), "--ban"),
+        (TacticPolicy(overrides=TacticOverrides(prefers=("x",))), "--prefer"),
         (TacticPolicy(cache="require"), "--require-cache"),
     ],
 )
@@ -38,7 +39,7 @@ def test_what_such_a_backend_can_do(tmp_path):
 
 
 def test_contradictions_come_first():
-    policy = TacticPolicy(wishes=TacticWishes(bans=("x",)), locked=Path("lock.json"))
+    policy = TacticPolicy(overrides=TacticOverrides(bans=("x",)), locked=Path("lock.json"))
     with pytest.raises(UsageError):
         check_policy(policy, DoubleBackend())
 
@@ -63,7 +64,7 @@ def test_a_lock_is_for_one_backend_and_one_machine():
         check_lock(replace(lock, gpu=TRT.gpu), "lock.json", backend)
 
 
-def test_a_locks_wishes_come_with_it():
+def test_a_locks_overrides_come_with_it():
     lock = replace(TRT, flags={"tf32": "on", "pin": "a=0x1", "ban": "x*"})
-    assert wishes_of(lock) == {"pin": "a=0x1", "ban": "x*"}
-    assert wishes_of(TRT) == {}
+    assert override_flags(lock) == {"pin": "a=0x1", "ban": "x*"}
+    assert override_flags(TRT) == {}

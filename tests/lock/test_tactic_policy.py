@@ -5,34 +5,34 @@ from pathlib import Path
 import pytest
 
 from trtplug.errors import UsageError
-from trtplug.lock.pins import Pin, TacticWishes
-from trtplug.lock.policy import WISH_FLAGS, TacticPolicy
+from trtplug.lock.pins import Pin, TacticOverrides
+from trtplug.lock.policy import OVERRIDE_FLAGS, TacticPolicy
 
-WISHES = TacticWishes(
+OVERRIDES = TacticOverrides(
     pins=(Pin(layer="b", tactic="0x1"), Pin(layer="a", tactic="k")), bans=("x*",), prefers=("y*",)
 )
 
 
-def test_without_wishes_there_is_no_flag():
+def test_without_overrides_there_is_no_flag():
     policy = TacticPolicy()
     policy.check()
-    assert not policy.wished
+    assert not policy.has_overrides
     assert policy.as_flags() == {}
 
 
-def test_wishes_are_flags_whatever_the_order_of_pins():
-    policy = TacticPolicy(wishes=WISHES)
+def test_overrides_are_flags_whatever_the_order_of_pins():
+    policy = TacticPolicy(overrides=OVERRIDES)
     policy.check()
-    assert policy.wished
+    assert policy.has_overrides
     assert policy.as_flags() == {"pin": "a=k; b=0x1", "ban": "x*", "prefer": "y*"}
-    assert tuple(policy.as_flags()) == WISH_FLAGS
+    assert tuple(policy.as_flags()) == OVERRIDE_FLAGS
 
 
 @pytest.mark.parametrize(
     "policy",
     [
-        TacticPolicy(wishes=WISHES, locked=Path("lock.json")),
-        TacticPolicy(wishes=WISHES, cache="require"),
+        TacticPolicy(overrides=OVERRIDES, locked=Path("lock.json")),
+        TacticPolicy(overrides=OVERRIDES, cache="require"),
         TacticPolicy(cache="require", locked=Path("lock.json")),
     ],
 )
@@ -45,7 +45,7 @@ def test_what_cannot_be_meant_is_refused(policy):
 def test_each_alone_is_meant():
     for policy in (
         TacticPolicy(cache="require"),
-        TacticPolicy(cache="fresh", wishes=WISHES),
+        TacticPolicy(cache="fresh", overrides=OVERRIDES),
         TacticPolicy(cache="fresh", locked=Path("lock.json")),
     ):
         policy.check()

@@ -14,14 +14,14 @@ from trtplug.kernels.packing import pack_bias, pack_weights
 from trtplug.kernels.pair_packing import pack_pair
 from trtplug.kernels.pair_problem import PairProblem
 from trtplug.model.files import digest_model
-from trtplug.model.precision_options import PrecisionWish
+from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
 from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
 from trtplug.ops.plugin_layer import LAYER_INPUTS
-from trtplug.plugin.choose import make_ask
+from trtplug.plugin.choose import choose_sites, list_candidates, make_query
 from trtplug.plugin.evidence import NO_EVIDENCE
 from trtplug.plugin.offer import PluginOffer, make_offer
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.profile import load_profiles
 from trtplug.settings import resource_folder
 from trtplug.store import Store
@@ -39,22 +39,29 @@ def source_of(path: Path, *shapes: str, precision="keep", more=()) -> Source:
         path,
         digest_model(path).sha256,
         tuple(map(parse_shape_range, shapes)),
-        PrecisionWish(target=precision),
+        PrecisionOptions(target=precision),
         tuple(tuple(map(parse_shape_range, profile)) for profile in more),
     )
 
 
-def ask_for(*, sm=90, gpus=("h200",), evidence=NO_EVIDENCE, shared_bytes=None, **wish):
+def query_for(*, sm=90, gpus=("h200",), evidence=NO_EVIDENCE, shared_bytes=None, **options):
     profiles = load_profiles((resource_folder("profiles"),))
-    given = PluginWish(**{"mode": "always", **wish})
-    return make_ask(given, evidence, "NVIDIA Double", Sm(sm), gpus, profiles, shared_bytes)
+    given = PluginOptions(**{"mode": "always", **options})
+    return make_query(given, evidence, "NVIDIA Double", Sm(sm), gpus, profiles, shared_bytes)
 
 
-def offer_of(source: Source, folder: Path, events=None, **wish) -> PluginOffer:
+def offer_of(source: Source, folder: Path, events=None, **options) -> PluginOffer:
     hear = events.append if events is not None else lambda _: None
     # Beside the folder of a test: kernels are compiled once for all tests of a run.
     kernels = Store(root=folder.parent / "kernels")
-    return make_offer(source, ask_for(**wish), folder / "offer", kernels, 2, hear)
+    query = query_for(**options)
+    candidates = list_candidates(source)
+    plan = PluginOffer(mode=query.options.mode, sites=choose_sites(candidates, query))
+    return make_offer(source, plan, candidates, query.place.sm, folder / "offer", kernels, 2, hear)
+
+
+def sites_of(source: Source, **options):
+    return choose_sites(list_candidates(source), query_for(**options))
 
 
 def plugin_nodes(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:

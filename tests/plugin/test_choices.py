@@ -6,9 +6,9 @@ import onnx
 import pytest
 
 from tests.models import conv_relu, save
-from tests.plugin.samples import ask_for, source_of
+from tests.plugin.samples import query_for, sites_of, source_of
 from trtplug.kernels.space import DEFAULT_SHARED_BYTES
-from trtplug.plugin.choose import choices_of, list_units
+from trtplug.plugin.choose import list_candidates
 from trtplug.plugin.evidence import Evidence, problem_digest
 
 
@@ -17,14 +17,14 @@ from trtplug.plugin.evidence import Evidence, problem_digest
     [(90, ("h200",), "h200"), (90, (), None), (90, ("rtx4090", "h100-sxm"), "h100-sxm")],
 )
 def test_the_first_profile_of_the_sm_stands_in(sm, gpus, profile):
-    place = ask_for(sm=sm, gpus=gpus).place
+    place = query_for(sm=sm, gpus=gpus).place
     assert (place.profile.name if place.profile else None) == profile
     assert place.shared_bytes == DEFAULT_SHARED_BYTES
-    assert ask_for(shared_bytes=16 << 10).place.shared_bytes == 16 << 10
+    assert query_for(shared_bytes=16 << 10).place.shared_bytes == 16 << 10
 
 
 def test_units_are_the_sites_and_then_the_pairs(det):
-    units = list_units(source_of(det, "x=1x3x64x64", precision="fp16"))
+    units = list_candidates(source_of(det, "x=1x3x64x64", precision="fp16"))
     assert [u.is_pair for u in units] == [False] * 62 + [True] * 12
     assert {u.problem.dtype for u in units} == {"float16"}
     assert units[62].label == "p2o.Conv.1+p2o.Conv.2"
@@ -36,7 +36,7 @@ def test_a_site_of_unknown_size_says_so(tmp_path):
     model.graph.node.insert(0, type(model.graph.node[0])(op_type="Mystery", input=["x"],
                                                          output=["t"], domain="else"))  # fmt: skip
     model.opset_import.add(domain="else", version=1)
-    (unit,) = list_units(source_of(save(model, tmp_path / "m.onnx")))
+    (unit,) = list_candidates(source_of(save(model, tmp_path / "m.onnx")))
     assert unit.problem is None
     assert unit.obstacle == "the size of t is not known"
 
@@ -49,10 +49,10 @@ def test_sizes_that_a_profile_forbids_end_no_build(tmp_path):
         if attribute.name == "pads":
             attribute.ints[:] = [0, 0, 0, 0]
     source = source_of(save(proto, path), "x=1x3x2x2:1x3x16x16:1x3x32x32")
-    (unit,) = list_units(source)
+    (unit,) = list_candidates(source)
     assert unit.problem is None
     assert unit.obstacle
-    (site,) = choices_of(source, ask_for()).sites
+    (site,) = sites_of(source)
     assert (site.choice, site.reason) == ("native", unit.obstacle)
 
 
@@ -60,10 +60,10 @@ def test_evidence_reaches_the_choice(tmp_path):
     from tests.plugin.test_evidence import GPU, one
 
     source = source_of(save(conv_relu(), tmp_path / "m.onnx"))
-    (unit,) = list_units(source)
+    (unit,) = list_candidates(source)
     line = one(problem_sha256=problem_digest(unit.problem), gpu="NVIDIA Double")
     known = Evidence(measurements=(line,), sha256="0" * 64)
-    (site,) = choices_of(source, ask_for(mode="auto", evidence=known)).sites
+    (site,) = sites_of(source, mode="auto", evidence=known)
     assert site.choice == "plugin"
     assert site.tactics == ("direct_linear",)
     assert GPU not in site.reason

@@ -12,16 +12,16 @@ from tests.plugin.test_evidence import GPU, one
 from trtplug.errors import UsageError
 from trtplug.kernels.choose import Place
 from trtplug.kernels.kit import KitKernel, KitSite
-from trtplug.plugin.choose import Ask, AskedUnit, choose_sites, without
+from trtplug.plugin.choose import PluginCandidate, PluginQuery, choose_sites, plugin_units, without
 from trtplug.plugin.evidence import Evidence, problem_digest
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.target import Sm
 
 PLACE = Place(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
 
 
 def site(label, asked=None, obstacle=""):
-    return AskedUnit(label=label, convs=(label,), problem=asked, obstacle=obstacle)
+    return PluginCandidate(label=label, convs=(label,), problem=asked, obstacle=obstacle)
 
 
 PAIR = pair((1, 32, 14, 14), 64)
@@ -31,18 +31,23 @@ UNITS = (
     site("dw", PAIR.depthwise),
     site("pw", PAIR.pointwise),
     site("c", obstacle="the size of t is not known"),
-    AskedUnit(label="dw+pw", convs=("dw", "pw"), problem=PAIR),
+    PluginCandidate(label="dw+pw", convs=("dw", "pw"), problem=PAIR),
 )
 
 
 def choose(*measurements, units=UNITS, place=PLACE, **wish):
     evidence = Evidence(measurements=measurements, sha256=None)
-    ask = Ask(wish=PluginWish(**wish), gpu=GPU, place=place, evidence=evidence)
-    return choose_sites(units, ask)
+    options = PluginOptions(**wish)
+    query = PluginQuery(options=options, gpu=GPU, place=place, evidence=evidence)
+    return choose_sites(units, query)
 
 
-def told(choices):
-    return {s.site: (s.choice, s.reason) for s in choices.sites}
+def told(sites):
+    return {s.site: (s.choice, s.reason) for s in sites}
+
+
+def labels(sites, units=UNITS):
+    return [u.candidate.label for u in plugin_units(units, sites)]
 
 
 def measurement(asked, **changed):
@@ -51,7 +56,7 @@ def measurement(asked, **changed):
 
 def test_auto_is_native_where_nothing_was_measured():
     choices = choose()
-    assert choices.units == ()
+    assert labels(choices) == []
     assert told(choices)["a"] == ("native", "nothing measured here")
     assert told(choices)["c"] == ("native", "the size of t is not known")
 
@@ -59,7 +64,7 @@ def test_auto_is_native_where_nothing_was_measured():
 def test_auto_takes_the_plugin_where_a_measurement_says_so():
     wins, loses = measurement(UNITS[0].problem), measurement(UNITS[1].problem, plugin_us=(90.0,))
     choices = choose(wins, loses)
-    assert [u.asked.label for u in choices.units] == ["a"]
+    assert labels(choices) == ["a"]
     choice, reason = told(choices)["a"]
     assert choice == "plugin"
     assert reason.startswith(
@@ -72,7 +77,7 @@ def test_auto_takes_the_plugin_where_a_measurement_says_so():
 
 
 def test_a_measurement_on_another_gpu_says_nothing():
-    assert choose(measurement(UNITS[0].problem, gpu="NVIDIA L4")).units == ()
+    assert labels(choose(measurement(UNITS[0].problem, gpu="NVIDIA L4"))) == []
 
 
 def test_within_the_spread_is_native_and_says_so():
@@ -82,9 +87,10 @@ def test_within_the_spread_is_native_and_says_so():
 
 def test_the_packing_of_a_tactic_that_was_measured_is_taken():
     wins = measurement(UNITS[0].problem, tactic="igemm_32x64x64_s3")
-    (unit,) = choose(wins).units
-    assert unit.offer.tactics[0].name == "igemm_32x64x64_s3"
-    assert unit.offer.packing == "tiles_64x64"
+    sites = choose(wins)
+    (unit,) = plugin_units(UNITS, sites)
+    assert unit.tactics[0].name == "igemm_32x64x64_s3"
+    assert next(s.packing for s in sites if s.site == "a") == "tiles_64x64"
 
 
 @pytest.mark.parametrize("wish", [{}, {"tactics": ("direct*",)}])
@@ -100,16 +106,16 @@ def test_a_tactic_that_was_measured_and_cannot_be_offered_proves_nothing(wish):
 def test_a_name_with_brackets_is_found_as_it_is_written():
     units = (site("a=[0]; é", UNITS[0].problem), site("b", UNITS[1].problem))
     choices = choose(units=units, mode="always", sites=("a=[0]; é",))
-    assert [u.asked.label for u in choices.units] == ["a=[0]; é"]
+    assert labels(choices, units) == ["a=[0]; é"]
 
 
 def test_always_takes_whatever_is_legal_and_a_pair_as_one():
     choices = choose(mode="always")
-    assert [u.asked.label for u in choices.units] == ["dw+pw", "a", "b"]
+    assert labels(choices) == ["dw+pw", "a", "b"]
     assert told(choices)["dw"] == ("plugin", "in pair dw+pw")
     assert told(choices)["c"] == ("native", "the size of t is not known")
     apart = choose(mode="always", pairs=False)
-    assert [u.asked.label for u in apart.units] == ["a", "b", "dw", "pw"]
+    assert labels(apart) == ["a", "b", "dw", "pw"]
     assert told(apart)["dw+pw"] == ("native", "--no-plugin-pairs")
 
 
@@ -130,14 +136,14 @@ def test_never_is_native():
 
 def test_globs_name_sites_and_pairs():
     choices = choose(mode="always", sites=("a", "d?"))
-    assert [u.asked.label for u in choices.units] == ["a", "dw"]
+    assert labels(choices) == ["a", "dw"]
     assert told(choices)["b"] == ("native", "not among --plugin-sites")
-    assert [u.asked.label for u in choose(mode="always", sites=("dw+*",)).units] == ["dw+pw"]
+    assert labels(choose(mode="always", sites=("dw+*",))) == ["dw+pw"]
 
 
 def test_globs_of_tactics_leave_what_they_name():
     choices = choose(mode="always", tactics=("direct_*",))
-    assert {t for s in choices.sites for t in s.tactics} == {"direct_hwc8"}
+    assert {t for s in choices for t in s.tactics} == {"direct_hwc8"}
     assert "--plugin-tactics leaves none of pair_" in told(choices)["dw+pw"][1]
 
 
@@ -160,10 +166,10 @@ def test_a_glob_that_matches_nothing_is_an_error_that_names_near_ones(wish, word
 
 def test_what_lost_its_kernels_is_native_with_the_reason_and_so_are_both_of_a_pair():
     choices = without(choose(mode="always"), {"dw+pw": "no kernel", "a": "none"})
-    assert [u.asked.label for u in choices.units] == ["b"]
+    assert labels(choices) == ["b"]
     assert told(choices)["dw+pw"] == told(choices)["dw"] == ("native", "no kernel")
     assert told(choices)["a"] == ("native", "none")
-    lost = next(s for s in choices.sites if s.site == "dw")
+    lost = next(s for s in choices if s.site == "dw")
     assert (lost.tactics, lost.packing) == ((), None)
 
 
@@ -178,18 +184,19 @@ def test_choices_hold_their_promises(asked, mode, measured, wins):
     native = (1e6,) if wins else (0.1,)
     lines = [measurement(asked[n], native_us=native) for n in measured if n < len(asked)]
     choices = choose(*lines, units=units, mode=mode)
-    assert [s.site for s in choices.sites] == [u.label for u in units]
+    assert [s.site for s in choices] == [u.label for u in units]
     known = {line.problem_sha256 for line in lines}
-    for planned in choices.sites:
+    for planned in choices:
         assert planned.reason
         assert (planned.choice == "plugin") == bool(planned.tactics) == bool(planned.packing)
         if mode == "never" or (mode == "auto" and not (wins and planned.problem_sha256 in known)):
             assert planned.choice == "native"
         if mode == "always":
             assert planned.choice == "plugin"
-    for unit in choices.units:
+    packings = {s.site: s.packing for s in choices}
+    for unit in plugin_units(units, choices):
         # What is offered can stand side by side in a kit.
-        kernels = tuple(KitKernel(tactic=t.name, ptx_sha256="") for t in unit.offer.tactics)
+        kernels = tuple(KitKernel(tactic=t.name, ptx_sha256="") for t in unit.tactics)
         kit = KitSite(problem=unit.problem, kernels=kernels)
-        assert kit.packing == unit.offer.packing
+        assert kit.packing == packings[unit.candidate.label]
         assert kit.x_dtype == unit.problem.dtype

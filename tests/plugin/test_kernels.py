@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.models import conv_chain, conv_relu, save
-from tests.plugin.samples import ask_for, source_of
+from tests.plugin.samples import query_for, source_of
 from trtplug.kernels import compile as compiling
 from trtplug.kernels import nvrtc
 from trtplug.kernels.kit import ptx_digest
 from trtplug.kernels.nvrtc import Compiled
-from trtplug.plugin.choose import choices_of
-from trtplug.plugin.kernels import compile_choices, kernels_wanted
+from trtplug.plugin.choose import choose_sites, list_candidates, plugin_units
+from trtplug.plugin.kernels import compile_units, kernels_digest
 from trtplug.store import Store
 from trtplug.target import Sm
 
@@ -33,51 +33,57 @@ def refuse(monkeypatch):
     return by
 
 
-def choices(tmp_path, model, precision="fp16", **wish):
+def units(tmp_path, model, precision="fp16", **wish):
     source = source_of(save(model, tmp_path / "m.onnx"), precision=precision)
-    return choices_of(source, ask_for(**wish))
+    candidates = list_candidates(source)
+    return plugin_units(candidates, choose_sites(candidates, query_for(**wish)))
 
 
 def test_equal_sites_share_kernels(tmp_path):
-    chosen = choices(tmp_path, conv_chain(3))
+    chosen = units(tmp_path, conv_chain(3))
     done = []
-    ready = compile_choices(chosen, Sm(90), Store(root=tmp_path / "s"), 2, done.append)
-    assert len(done) == kernels_wanted(chosen) == 3 * len(chosen.units[0].offer.tactics)
+    ready = compile_units(chosen, Sm(90), Store(root=tmp_path / "s"), 2, done.append)
+    assert len(done) == 3 * len(chosen[0].tactics)
     assert len({u.site.digest for u in ready.units}) == 1
     assert set(ready.ptx) == {k.ptx_sha256 for u in ready.units for k in u.site.kernels}
     assert all(ptx_digest(text) == name for name, text in ready.ptx.items())
-    assert ready.choices == chosen
-    assert (ready.refused, ready.log) == ((), "")
+    assert (ready.lost, ready.refused, ready.log) == ({}, (), "")
 
 
 def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
-    chosen = choices(tmp_path, conv_relu(shape=(8, 64, 56, 56), out_channels=64))
-    first, second = (t.name for t in chosen.units[0].offer.tactics)
+    chosen = units(tmp_path, conv_relu(shape=(8, 64, 56, 56), out_channels=64))
+    first, second = (t.name for t in chosen[0].tactics)
     refuse(f"// {first}\n")
-    ready = compile_choices(chosen, Sm(90), None, 2)
+    ready = compile_units(chosen, Sm(90), None, 2)
     (unit,) = ready.units
     assert [k.tactic for k in unit.site.kernels] == [second]
     assert unit.tactic.name == second
-    assert ready.choices == chosen
+    assert ready.lost == {}
     assert ready.log.startswith("== trtplug_cbr for sm_90, source ")
     assert ready.log.endswith(": refused\nerror: told to refuse\nline 2\n")
 
 
 def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):
-    chosen = choices(tmp_path, conv_relu())
+    chosen = units(tmp_path, conv_relu())
     refuse("Site")
-    ready = compile_choices(chosen, Sm(90), None, 2)
-    assert ready.units == ready.choices.units == ()
-    (site,) = ready.choices.sites
-    assert site.choice == "native"
-    assert site.reason.startswith("no kernel compiled of ")
-    assert site.reason.endswith("kernels.log has the compiler's words")
+    ready = compile_units(chosen, Sm(90), None, 2)
+    assert ready.units == ()
+    (reason,) = ready.lost.values()
+    assert reason.startswith("no kernel compiled of ")
+    assert reason.endswith("kernels.log has the compiler's messages")
     assert ready.ptx == {}
 
 
 def test_an_sm_that_the_compiler_does_not_know(tmp_path, monkeypatch):
-    chosen = choices(tmp_path, conv_relu())
+    chosen = units(tmp_path, conv_relu())
     monkeypatch.setattr(compiling.nvrtc, "supported_sms", lambda: frozenset({89}))
-    ready = compile_choices(chosen, Sm(90), None, 2)
+    ready = compile_units(chosen, Sm(90), None, 2)
     assert ready.units == ()
     assert "unsupported-sm" in ready.log
+
+
+def test_the_digest_changes_with_the_compiler(monkeypatch):
+    first = kernels_digest()
+    assert len(first) == 64
+    monkeypatch.setattr(nvrtc, "version", lambda: "99.9")
+    assert kernels_digest() != first

@@ -122,13 +122,13 @@ def test_names_that_a_builder_could_not_tell_apart(tmp_path):
     source = source_of(save(model, tmp_path / "m.onnx"))
     offer = offer_of(source, tmp_path)
     made = plugin_nodes(onnx.load(offer.model))
-    convs = {p.node: p.ready.unit.asked.convs for p in offer.placed}
+    convs = {p.node: p.ready.unit.candidate.convs for p in offer.placed}
     assert made.keys() == convs.keys()
     assert len(made) == 3
     assert not any("[" in name for name in made)
     assert convs["trtplug_node_0"] == ("odd [name], here",)
     labels = {c for both in convs.values() for c in both}
-    assert labels == {s.site for s in offer.choices.sites}
+    assert labels == {s.site for s in offer.sites}
     # ONNX Runtime refuses such names, so the same model with others is the reference.
     plain = source_of(save(conv_chain(3), tmp_path / "plain.onnx"))
     assert same_as_source(plain, offer, tmp_path, [{"x": (1, 16, 32, 32)}]).within(EXACT)
@@ -195,4 +195,4 @@ def test_what_stands_in_a_subgraph_is_native(tmp_path):
     offer = offer_of(source_of(save(model, tmp_path / "m.onnx")), tmp_path)
     assert offer.placed == ()
     assert offer.model is None
-    assert {s.reason for s in offer.choices.sites} == {"it stands in a subgraph"}
+    assert {s.reason for s in offer.sites} == {"it is in a subgraph"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.models import conv_chain, save
-from tests.plugin.samples import ask_for, offer_of, source_of
+from tests.plugin.samples import offer_of, sites_of, source_of
 from trtplug.errors import UsageError
 from trtplug.kernels.kit import read_kit
-from trtplug.plugin.offer import COMPILING, choices_only
+from trtplug.plugin.offer import COMPILING
 
 
 @pytest.fixture
@@ -34,15 +34,13 @@ def test_without_any_choice_nothing_is_made(source, tmp_path):
     events = []
     offer = offer_of(source, tmp_path, events, mode="auto")
     assert (offer.placed, offer.model, offer.kit, events) == ((), None, None, [])
-    assert {s.reason for s in offer.choices.sites} == {"nothing measured here"}
+    assert {s.reason for s in offer.sites} == {"nothing measured here"}
     assert not (tmp_path / "offer").exists()
 
 
 def test_choices_alone_write_nothing(source, tmp_path):
     before = set(tmp_path.iterdir())
-    offer = choices_only(source, ask_for())
-    assert [s.choice for s in offer.choices.sites] == ["plugin", "plugin"]
-    assert offer.placed == ()
+    assert [s.choice for s in sites_of(source)] == ["plugin", "plugin"]
     assert set(tmp_path.iterdir()) == before
     with pytest.raises(UsageError, match="matches nothing"):
-        choices_only(source, ask_for(sites=("nope",)))
+        sites_of(source, sites=("nope",))

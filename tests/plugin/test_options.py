@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from trtplug.plugin.options import PLUGIN_MODES, PluginWish
+from trtplug.plugin.options import PLUGIN_MODES, PluginOptions
 
 
 def test_defaults_are_no_flags():
-    assert PluginWish().as_flags(None) == {}
+    assert PluginOptions().as_flags(None) == {}
 
 
 def test_what_was_asked_for_is_in_the_flags():
-    wish = PluginWish(
+    wish = PluginOptions(
         mode="always", sites=("a*", "b"), tactics=("igemm*",), pairs=False, evidence=Path("e")
     )
     assert wish.as_flags("ab" * 32) == {
@@ -26,5 +26,5 @@ def test_what_was_asked_for_is_in_the_flags():
 
 @pytest.mark.parametrize("evidence", [None, Path("e")])
 def test_only_always_and_evidence_can_choose_a_plugin(evidence):
-    can = {mode: PluginWish(mode=mode, evidence=evidence).may_choose for mode in PLUGIN_MODES}
+    can = {mode: PluginOptions(mode=mode, evidence=evidence).may_choose for mode in PLUGIN_MODES}
     assert can == {"auto": evidence is not None, "always": True, "never": False}

@@ -21,8 +21,8 @@ from trtplug.report.sites import (
     dropped_sites,
     plugin_warnings,
     refuse_dropped,
+    replaced_nodes,
     report_sites,
-    stands_for,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def rows(built, *layers):
         profiles=(),
         tf32=False,
         joined=join_tables(listing.layers, ()),
-        plugins=stands_for(facts, offer),
+        plugins=replaced_nodes(facts, offer),
     )
     made = report_layers(context)
     return made, report_sites(facts, made, offer)
@@ -83,7 +83,7 @@ KEPT = (
 )  # fmt: skip
 
 
-def test_a_plugins_layer_stands_for_all_nodes_of_its_site(built):
+def test_a_plugins_layer_replaced_nodes_all_nodes_of_its_site(built):
     layers, sites = rows(built, *KEPT)
     assert layers[1].onnx_nodes == ("conv0", "relu0")
     assert layers[2].onnx_nodes == ("conv1", "relu1")
@@ -159,7 +159,7 @@ def test_what_did_not_compile_and_what_was_asked_in_vain_is_said(built):
     _, offer = built
     lost = replace(offer, placed=(), log="error")
     assert [w.partition(":")[0] for w in plugin_warnings((), (), lost)] == [
-        "No site got the plugin, whatever --plugin always says",
+        "--plugin always",
         "Some kernels of the plugin did not compile",
     ]
     assert list(plugin_warnings((), (), None)) == []

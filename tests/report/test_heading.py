@@ -109,7 +109,7 @@ def test_totals_say_what_they_lack() -> None:
 
 def test_kernels_are_counted_by_what_is_known_of_them() -> None:
     assert kernel_counts(small_report()) == (
-        "2 named by the builder, 1 chosen at first run, 3 not told"
+        "2 named by the builder, 1 chosen at first run, 3 not reported"
     )
     report = small_report()
     more = replace(report, totals=replace(report.totals, layers=8))

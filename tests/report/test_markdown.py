@@ -100,7 +100,7 @@ def test_margins_get_a_column_where_there_are_candidates() -> None:
 
 def test_a_report_without_layers_or_gpus() -> None:
     report = replace(small_report(), layers=(), gpus=(), assumptions=())
-    assert "The builder told of no layers." in report_to_markdown(report)
+    assert "The builder reported no layers." in report_to_markdown(report)
 
 
 names = st.one_of(

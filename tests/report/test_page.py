@@ -378,7 +378,7 @@ def test_two_thousand_layers_open_and_all_can_be_reached(opened: Callable[..., P
 
 def test_an_empty_report_opens(opened: Callable[..., Page]) -> None:
     page = opened(replace(small_report(), layers=(), sites=(), near_misses=(), onnx_nodes={}))
-    assert page.texts("#layer-table tbody") == ["The builder told of no layers."]
+    assert page.texts("#layer-table tbody") == ["The builder reported no layers."]
 
 
 @pytest.mark.parametrize("width", [1400, 800])

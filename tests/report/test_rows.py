@@ -9,7 +9,7 @@ from tests.report.samples import LINEAR, NHWC, chain_report, layer, small_report
 from trtplug.report.rows import (
     FIRST_RUN,
     NO_KERNEL,
-    NOT_TOLD,
+    NOT_REPORTED,
     by_bound,
     dtype_word,
     format_word,
@@ -41,12 +41,12 @@ def test_rows_stand_in_the_engines_order_with_every_figure_formatted() -> None:
     [
         ("chosen", "sm80_xmma", "sm80_xmma"),
         ("chosen", "two\nlines", r"two\nlines"),
-        ("chosen", None, NOT_TOLD),
+        ("chosen", None, NOT_REPORTED),
         ("chosen_at_first_run", None, FIRST_RUN),
         ("chosen_at_first_run", "__myelin_CASK_STUB", FIRST_RUN),
         ("none", None, NO_KERNEL),
-        ("unknown", None, NOT_TOLD),
-        ("unknown", "guess", NOT_TOLD),
+        ("unknown", None, NOT_REPORTED),
+        ("unknown", "guess", NOT_REPORTED),
     ],
 )
 def test_only_a_chosen_kernel_is_shown_as_one(status: str, kernel: str | None, words: str) -> None:

@@ -17,7 +17,7 @@ def cached(**winners) -> CacheEntry:
 
 
 def test_tables_of_an_earlier_pass_have_the_winners_of_the_cache():
-    tactics = Tactics(tables=(RECORDED, OTHER), asked_by={KEY: "pin"})
+    tactics = Tactics(tables=(RECORDED, OTHER), overridden_by={KEY: "pin"})
     first, second = tactics.with_log((), cached(**{KEY: SLOW})).tables
     assert first.selected == SLOW
     assert first.candidates == RECORDED.candidates
@@ -32,5 +32,5 @@ def test_a_table_in_the_builds_own_log_counts_more():
 
 
 def test_nothing_in_a_replay_is_the_builders_choice():
-    tactics = Tactics(tables=(RECORDED, OTHER), asked_by={KEY: "pin"}, locked=True)
+    tactics = Tactics(tables=(RECORDED, OTHER), overridden_by={KEY: "pin"}, locked=True)
     assert tactics.selected_by() == {KEY: "lock", OTHER_KEY: "lock"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trtplug.build.outcomes import Built, Result
     from trtplug.lock.policy import TacticPolicy
     from trtplug.plan import Plan
-    from trtplug.plugin.options import PluginWish
+    from trtplug.plugin.options import PluginOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def build(
     backend: str = "auto",
     profiles: Iterable[Shapes] = (),
     options: BuildOptions | None = None,
-    plugin: PluginWish | None = None,
+    plugin: PluginOptions | None = None,
     tactics: TacticPolicy | None = None,
     jobs: int | None = None,
     repeat: int = 1,
@@ -119,7 +119,7 @@ def build(
     from trtplug.build.run import run_build
     from trtplug.document import read_document
     from trtplug.lock.policy import TacticPolicy
-    from trtplug.plugin.options import PluginWish
+    from trtplug.plugin.options import PluginOptions
     from trtplug.report.data import SCHEMA, Report
     from trtplug.settings import read_settings
 
@@ -129,12 +129,11 @@ def build(
     command = BuildCommand(
         model=to_path(model),
         targets=to_texts("targets", targets),
-        shapes=to_ranges(shapes),
+        profiles=(to_ranges(shapes), *map(to_ranges, profiles)),
         out=folder,
         precision=to_precision(precision, io_precision, keep_fp32),
         backend=backend,
         options=options or BuildOptions(),
-        more_profiles=tuple(map(to_ranges, profiles)),
         wait=wait,
         limits=Limits(
             timeout_s=None if timeout_s is None else _between("timeout_s", timeout_s, 0.1, 1e9),
@@ -146,7 +145,7 @@ def build(
         repeat=_between("repeat", repeat, 1, 1000),
         force=force,
         policy=policy,
-        plugin=plugin or PluginWish(),
+        plugin=plugin or PluginOptions(),
     )
     built = run_build(command, read_settings(), _Reporter(progress))
     # Reports of engines from the store are in the bundle alone.

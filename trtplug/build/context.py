@@ -1,95 +1,74 @@
-"""What all builds of one command have in common."""
+"""What one build command works with, whichever targets it has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Backend
-from trtplug.backends.options import BuildOptions
-from trtplug.backends.run_child import Limits
-from trtplug.lock.policy import TacticPolicy
-from trtplug.model.precision_options import PrecisionWish
-from trtplug.model.precision_rules import Island
-from trtplug.model.source import Prepared
-from trtplug.plan import Plan
+from trtplug.build.command import BuildCommand
+from trtplug.model.files import FileDigest
+from trtplug.plugin.evidence import Evidence
 from trtplug.profile import GpuProfile
-from trtplug.report.model_facts import ModelFacts
 from trtplug.store import Store
-from trtplug.tensor import ShapeRange
 
 if TYPE_CHECKING:
     from trtplug.lock.lock import Lock  # noqa: TC004
-    from trtplug.plugin.job import PluginJob  # noqa: TC004
-    from trtplug.plugin.offer import PluginOffer  # noqa: TC004
+    from trtplug.model.source import Source
+    from trtplug.plugin.choose import PluginCandidate
+    from trtplug.report.model_facts import ModelFacts
 
 
-_MENDED = "model.onnx"
+@dataclass(frozen=True, kw_only=True)
+class BuildContext:
+    """The command, and what was found for it; the model is read once, when it is first needed.
 
+    Loading onnx takes longer than starting a builder, so no property is read before builders start
+    where the plan does not depend on the model.
+    """
 
-_WORK = ".work"
-"""Below the bundle under way: what builders need and no bundle holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What all builds of one command have in common."""
-
-    model: Path
-    ranges: tuple[ShapeRange, ...]
-    """As given on the command line."""
-    more_profiles: tuple[tuple[ShapeRange, ...], ...]
-    precision: PrecisionWish
-    options: BuildOptions
-    limits: Limits
-    jobs: int
+    command: BuildCommand
+    """With backend and target of the lock where it is to be replayed and gave none."""
+    digest: FileDigest
+    """Of the model."""
     backend: Backend
-    profiles: tuple[GpuProfile, ...]
+    gpu_profiles: tuple[GpuProfile, ...]
     store: Store
-    plan: Plan
-    ahead: bool
-    """Whether builds may start while the model is still being checked here."""
-    folder: Path
-    """The bundle under way."""
-    timing_caches: Path
-    """The store of timing caches."""
-    policy: TacticPolicy
     lock: Lock | None
     """To be replayed."""
-    plugins: PluginJob | None = None
-    """None where the backend takes none."""
+    evidence: Evidence | None
+    """Measurements to choose plugins by; None where the backend takes no plugins."""
 
-    @property
-    def work(self) -> Path:
-        """What builders need and no bundle holds."""
-        return self.folder / _WORK
+    @cached_property
+    def source(self) -> Source:
+        """The model in its precision, with the repairs that a builder needs.
 
-    @property
-    def mended(self) -> Path:
-        """Where the mended copy of the model lies, if there is one."""
-        return self.work / _MENDED
+        Raises:
+            TrtplugError: as `trtplug.model.source.read_source`.
+        """
+        from trtplug.model.source import read_source
 
+        first, *more = self.command.profiles
+        return read_source(
+            self.command.model, self.digest.sha256, first, self.command.precision, tuple(more)
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What all targets of one command have in common."""
+    @cached_property
+    def candidates(self) -> tuple[PluginCandidate, ...]:
+        """Sites and pairs of the model that a plugin could run."""
+        from trtplug.plugin.choose import list_candidates
 
-    plan: Plan
-    facts: ModelFacts
-    oddities: tuple[str, ...]
-    """What is odd about the model, one sentence each."""
-    prepared: Prepared
-    """The model as the builder was given it."""
-    islands: tuple[Island, ...]
-    """Nodes that `--precision` left in float32."""
-    profiles: tuple[GpuProfile, ...]
-    folder: Path
-    """The bundle under way."""
-    reproducible: bool = True
-    """Whether the builder gives the same bytes again."""
-    place: str = ""
-    """What engines depend on beside their SM, such as GPU and driver."""
-    offers: Mapping[str, PluginOffer] = field(default_factory=dict)
-    """Target -> which sites were to get the plugin; empty where the backend takes none."""
+        return list_candidates(self.source)
+
+    @cached_property
+    def facts(self) -> ModelFacts:
+        """What reports say of the model.
+
+        Raises:
+            NodeInvalidError: a node contradicts itself, or the shapes.
+            ShapeError: the shapes leave a tensor without any element.
+        """
+        from trtplug.report.model_facts import gather_facts
+
+        return gather_facts(self.source.model, self.source.ranges)

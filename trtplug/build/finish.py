@@ -1,14 +1,15 @@
-"""The lock of a target."""
+"""The files of a target that was built: engine, report and lock, as the manifest lists them."""
 
 from __future__ import annotations
 
 import platform
 import re
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import trtplug
-from trtplug.build.two_pass import read_shipped_cache, read_tables, take_listing
+from trtplug.backends.layer_listing import Listing, parse_inspector_json, parse_layer_text
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import (
     Agreement,
@@ -21,129 +22,100 @@ from trtplug.bundle.manifest import (
 from trtplug.document import to_json
 from trtplug.errors import BuildFailedError
 from trtplug.kernels.kernel_mark import find_marks
-from trtplug.lock.lock import CACHE_FILES, LOCK, Lock, LockCache
-from trtplug.lock.lock import SCHEMA as LOCK_SCHEMA
-from trtplug.lock.parts import lock_gpu, lock_layers, lock_sites, lock_tactics
-from trtplug.plugin.job import KERNEL_LOG
-from trtplug.profile import find_profile
-from trtplug.report.candidates import Tactics, report_timing_cache
-from trtplug.report.data import NOT_RUN, Report, ReportEngine, ReportIsland
+from trtplug.lock.lock import CACHE_FILES, LOCK
+from trtplug.lock.make import make_lock
+from trtplug.plugin.options import KERNEL_LOG
+from trtplug.report.candidates import Tactics
+from trtplug.report.data import Report, ReportEngine
 from trtplug.report.html import report_to_html
 from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.sites import refuse_dropped
 from trtplug.store import sha256_of
 from trtplug.target import parse_target
 from trtplug.timing.files import CACHE
+from trtplug.timing.transfer import read_cache
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Outcome
-    from trtplug.backends.layer_listing import Listing
-    from trtplug.build.context import Ground
-    from trtplug.plan import PlannedTarget
+    from trtplug.backends.tactic_table import CandidateTable
+    from trtplug.build.context import BuildContext
+    from trtplug.plan import Plan, PlannedTarget
+    from trtplug.plugin.offer import PluginOffer
     from trtplug.timing.files import CacheEntry
-
-
-def make_lock(
-    ground: Ground,
-    planned: PlannedTarget,
-    outcome: Outcome,
-    report: Report,
-    shapes: tuple[str, ...],
-    tactics: Tactics,
-    cached: CacheEntry | None,
-) -> Lock:
-    """Everything that went in, and every choice that came out."""
-    return Lock(
-        schema=LOCK_SCHEMA,
-        tool_version=trtplug.__version__,
-        model=ManifestModel(file=ground.plan.model_file, sha256=ground.plan.model_sha256),
-        target=planned.target,
-        backend=ground.plan.backend,
-        backend_version=outcome.builder_version,
-        library=outcome.library,
-        gpu=lock_gpu(cached.sidecar.identity) if cached else None,
-        shapes=shapes,
-        precision=ground.plan.precision,
-        flags=ground.plan.flags,
-        engine=ManifestEngine(
-            file=f"{planned.sm}/{report.engine.file}",
-            sha256=report.engine.sha256,
-            canonical_sha256=report.engine.canonical_sha256,
-            bytes=report.engine.bytes,
-        ),
-        timing_cache=_lock_cache(planned.sm, cached) if cached else None,
-        layers=lock_layers(report),
-        tactics=(
-            lock_tactics(
-                cached.sidecar.winners, tactics.tables, ground.prepared.names, tactics.asked_by
-            )
-            if cached
-            else None
-        ),
-        sites=lock_sites(report),
-    )
-
-
-def _lock_cache(sm: str, cached: CacheEntry) -> LockCache:
-    sidecar = cached.sidecar
-    return LockCache(file=f"{sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))
 
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
 
 
-def produce_target(
-    ground: Ground,
-    planned: PlannedTarget,
+def write_target(
+    context: BuildContext,
+    plan: Plan,
+    target: PlannedTarget,
     outcome: Outcome,
     agreement: Agreement | None,
     tactics: Tactics | None = None,
+    offer: PluginOffer | None = None,
 ) -> tuple[ManifestTarget, Report]:
     """Names the engine, writes report and lock beside it, and says what the manifest holds.
 
     Args:
-        ground: what all targets have in common.
-        planned: the target.
-        outcome: of its build.
+        context: of the command.
+        plan: of the command.
+        target: the one that was built.
+        outcome: of its build, whose folder is the target's own in the bundle.
         agreement: of repeated builds.
         tactics: what is known of them beside the build's log. The timing cache itself, and its
             sidecar, are taken from the target's folder where they lie there.
+        offer: of plugins; None where the backend takes none.
 
     Raises:
         BuildFailedError: the file is not what the builder gave.
-        CacheUnusableError: the timing cache is not what its sidecar tells of.
+        CacheUnusableError: the timing cache is not what its sidecar says.
     """
-    place = ground.folder / planned.sm
-    engine = _name_engine(ground, planned, outcome)
-    listing = take_listing(place)
-    tactics = tactics or Tactics()
-    cached = read_shipped_cache(place)
-    tactics = tactics.with_log(read_tables(place / "build.log"), cached)
-    report = make_report(_inputs(ground, planned, outcome, engine, listing, tactics))
-    _check_precision(ground.plan.precision, report)
-    refuse_dropped(report, ground.offers.get(planned.target))
-    (place / "report.json").write_text(to_json(report), encoding="utf-8")
-    (place / "report.html").write_text(report_to_html(report), encoding="utf-8")
-    shapes = tuple(str(r) for r in ground.facts.ranges)
-    lock = make_lock(ground, planned, outcome, report, shapes, tactics, cached)
-    (place / LOCK).write_text(to_json(lock), encoding="utf-8")
-    further = (name for name in FURTHER_FILES if (place / name).is_file())
-    names = ("report.json", "report.html", LOCK, "build.log", *further)
+    folder = Path(outcome.folder)
+    engine = _name_engine(plan, target, outcome)
+    listing = consume_listing(folder)
+    cached = read_shipped_cache(folder)
+    tactics = (tactics or Tactics()).with_log(read_tables(folder / "build.log"), cached)
+    report = make_report(
+        ReportInputs(
+            plan=plan,
+            target=target,
+            source=context.source,
+            facts=context.facts,
+            outcome=outcome,
+            engine=engine,
+            listing=listing,
+            profiles=context.gpu_profiles,
+            tactics=tactics,
+            offer=offer,
+            kernels=find_marks(folder / engine.file) if offer and offer.placed else {},
+            environment=environment(outcome.library, context.backend.place()),
+            reproducible=context.backend.capabilities().reproducible,
+        )
+    )
+    _check_precision(plan.precision, report)
+    refuse_dropped(report, offer)
+    (folder / "report.json").write_text(to_json(report), encoding="utf-8")
+    (folder / "report.html").write_text(report_to_html(report), encoding="utf-8")
     made = ManifestTarget(
-        target=planned.target,
-        sm=planned.sm,
-        gpus=planned.gpus,
-        backend=ground.plan.backend,
+        target=target.target,
+        sm=target.sm,
+        gpus=target.gpus,
+        backend=plan.backend,
         backend_version=outcome.builder_version,
-        engine=lock.engine,
-        files=(
-            ManifestFile(path=lock.engine.file, sha256=engine.sha256, bytes=engine.bytes),
-            *(describe_file(ground.folder, f"{planned.sm}/{name}") for name in names),
+        engine=ManifestEngine(
+            file=f"{target.sm}/{engine.file}",
+            sha256=engine.sha256,
+            canonical_sha256=engine.canonical_sha256,
+            bytes=engine.bytes,
         ),
-        shapes=shapes,
-        precision=ground.plan.precision,
-        flags=ground.plan.flags,
+        files=(),
+        shapes=tuple(map(str, context.facts.ranges)),
+        precision=plan.precision,
+        flags=plan.flags,
+        sites=target.sites,
         from_store=False,
         build_seconds=round(outcome.seconds, 3),
         peak_bytes=outcome.peak_bytes,
@@ -151,7 +123,27 @@ def produce_target(
         agreement=agreement,
         warnings=report.warnings,
     )
-    return made, report
+    lock = make_lock(
+        ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        made,
+        outcome.library,
+        report,
+        context.source.prepared.names,
+        tactics,
+        cached,
+    )
+    (folder / LOCK).write_text(to_json(lock), encoding="utf-8")
+    return replace(made, files=_files(folder, made.engine)), report
+
+
+def _files(folder: Path, engine: ManifestEngine) -> tuple[ManifestFile, ...]:
+    """All files of a target, the engine first."""
+    further = (name for name in FURTHER_FILES if (folder / name).is_file())
+    names = ("report.json", "report.html", LOCK, "build.log", *further)
+    return (
+        ManifestFile(path=engine.file, sha256=engine.sha256, bytes=engine.bytes),
+        *(describe_file(folder.parent, f"{folder.name}/{name}") for name in names),
+    )
 
 
 def engine_name(model_file: str, target: str) -> str:
@@ -169,7 +161,7 @@ _DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
 
 
 def _check_precision(precision: str, report: Report) -> None:
-    """A request for FP16 must not end in an FP32 engine, whatever the builder made of it."""
+    """A request for FP16 must not end in an FP32 engine."""
     wanted = _DTYPES.get(precision)
     if wanted and report.layers and wanted not in report.totals.layers_by_dtype:
         found = ", ".join(f"{d} {n}" for d, n in report.totals.layers_by_dtype.items())
@@ -180,10 +172,11 @@ def _check_precision(precision: str, report: Report) -> None:
         )
 
 
-def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> ReportEngine:
-    place = ground.folder / planned.sm
-    file = place / engine_name(ground.plan.model_file, planned.target)
-    (place / "engine").rename(file)
+def _name_engine(plan: Plan, planned: PlannedTarget, outcome: Outcome) -> ReportEngine:
+    """Gives the engine its name, once it is sure to be what the builder gave."""
+    folder = Path(outcome.folder)
+    file = folder / engine_name(plan.model_file, planned.target)
+    (folder / "engine").rename(file)
     digest = sha256_of(file)
     if digest != outcome.engine_sha256:
         raise BuildFailedError(
@@ -199,68 +192,6 @@ def _name_engine(ground: Ground, planned: PlannedTarget, outcome: Outcome) -> Re
     )
 
 
-def _inputs(
-    ground: Ground,
-    planned: PlannedTarget,
-    outcome: Outcome,
-    engine: ReportEngine,
-    listing: Listing | None,
-    tactics: Tactics,
-) -> ReportInputs:
-    found = (find_profile(name, ground.profiles) for name in planned.gpus)
-    offer = ground.offers.get(planned.target)
-    return ReportInputs(
-        facts=ground.facts,
-        listing=listing,
-        names=ground.prepared.names,
-        target=planned.target,
-        backend=ground.plan.backend,
-        backend_version=outcome.builder_version,
-        profiles=tuple(p for p in found if p is not None),
-        engine=engine,
-        precision=ground.plan.precision,
-        islands=tuple(
-            ReportIsland(node=i.node, op_type=i.op_type, reason=i.reason) for i in ground.islands
-        ),
-        flags=ground.plan.flags,
-        environment=environment(outcome.library, ground.place),
-        ran=_ran(ground, outcome, tactics),
-        warnings=(
-            *ground.oddities,
-            *ground.prepared.repairs,
-            *outcome.warnings,
-            *tactics.warnings,
-            *(_aslr_warning(outcome) if ground.reproducible else ()),
-        ),
-        tables=tactics.tables,
-        selected_by=tactics.selected_by(),
-        cache=report_timing_cache(tactics.cache),
-        offer=offer,
-        kernels=(
-            find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}
-        ),
-    )
-
-
-def _aslr_warning(outcome: Outcome) -> tuple[str, ...]:
-    if outcome.aslr_off:
-        return ()
-    return (
-        "Address-space randomisation could not be turned off here: "
-        "another build may have other bytes.",
-    )
-
-
-def _ran(ground: Ground, outcome: Outcome, tactics: Tactics) -> tuple[str, ...]:
-    """What is known of the engine's runs, and how far its kernels can be relied on."""
-    ran = outcome.trial or NOT_RUN
-    if ground.reproducible:
-        return (ran,)
-    if tactics.locked:
-        return (ran, "Kernels are those of the lock; nothing was timed in this build.")
-    return (ran, "Kernels were chosen by timing them: another build may choose others.")
-
-
 def environment(library: str, place: str = "") -> dict[str, str]:
     """Where an engine was built; nothing in it names the machine."""
     return {
@@ -270,3 +201,39 @@ def environment(library: str, place: str = "") -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()).strip(),
         "builder_library": library,
     }
+
+
+def consume_listing(place: Path) -> Listing | None:
+    """The layers, from the builder's text, which is removed, or from the inspector's file."""
+    text, inspector = place / "layers.txt", place / "inspector.json"
+    if text.is_file():
+        listing = parse_layer_text(text.read_text(encoding="utf-8"))
+        text.unlink()
+        return listing
+    if inspector.is_file():
+        try:
+            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
+        except ValueError:
+            return None  # the report says that there is none
+    return None
+
+
+def read_shipped_cache(place: Path) -> CacheEntry | None:
+    """The timing cache that ships beside the engine, where there is one with its sidecar.
+
+    Raises:
+        CacheUnusableError: it is not what its sidecar says.
+    """
+    if not all((place / name).is_file() for name in CACHE_FILES):
+        return None
+    return read_cache(place / CACHE)
+
+
+def read_tables(log: Path) -> tuple[CandidateTable, ...]:
+    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
+    data = log.read_bytes()
+    if b"Autotuning op " not in data:
+        return ()
+    from trtplug.backends.trt.tactic_log import parse_tactic_text
+
+    return parse_tactic_text(data.decode("utf-8", "replace")).tables

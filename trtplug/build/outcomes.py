@@ -9,12 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import trtplug
 from trtplug.bundle.manifest import (
+    SCHEMA,
     Manifest,
     ManifestFailure,
     ManifestFile,
+    ManifestModel,
     ManifestTarget,
     describe_file,
+    write_manifest,
 )
 from trtplug.errors import (
     BuilderCrashedError,
@@ -29,16 +33,15 @@ from trtplug.errors import (
     TrtplugError,
     error_from_plain,
 )
-from trtplug.plan import PlannedTarget
-from trtplug.plugin.job import KERNEL_LOG
+from trtplug.plan import Plan, PlannedTarget
+from trtplug.plugin.options import KERNEL_LOG
 from trtplug.report.data import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import Ground, Job
-    from trtplug.build.strategy import Course
+    from trtplug.build.strategy import BuildStrategy
     from trtplug.bundle.manifest import Agreement
     from trtplug.target import Sm
 
@@ -70,18 +73,31 @@ class Built:
 
 
 def built_of(
-    manifest: Manifest, results: list[Result], gate_problems: tuple[str, ...] = ()
+    plan: Plan, results: Sequence[Result], folder: Path, gate_problems: tuple[str, ...]
 ) -> Built:
-    """The manifest with the reports that were made for it."""
+    """Writes the manifest of a bundle under way, in the order of the plan's targets."""
+    order = {target.target: place for place, target in enumerate(plan.targets)}
+    results = sorted(results, key=lambda r: order[r.target.target])
+    failed = [r for r in results if r.made is None]
+    manifest = Manifest(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        plan_sha256=plan.sha256,
+        targets=tuple(r.made for r in results if r.made is not None),
+        failures=tuple(_failure(r, folder) for r in failed),
+        files=tuple(f for r in failed for f in _log_files(r, folder)),
+    )
+    write_manifest(folder, manifest)
     reports = {r.target.target: r.report for r in results if r.report is not None}
     return Built(manifest=manifest, reports=reports, gate_problems=gate_problems)
 
 
-def failure_entry(result: Result, folder: Path) -> ManifestFailure:
+def _failure(result: Result, folder: Path) -> ManifestFailure:
     """A target that was not built, as the manifest lists it."""
     error = result.error
     assert error is not None
-    logs = log_files(result, folder)
+    logs = _log_files(result, folder)
     return ManifestFailure(
         target=result.target.target,
         code=error.code,
@@ -91,7 +107,7 @@ def failure_entry(result: Result, folder: Path) -> ManifestFailure:
     )
 
 
-def log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
+def _log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
     """The logs of a failed build, where there are any; the builder's own comes first."""
     paths = (f"{result.target.sm}/{name}" for name in LOGS)
     return tuple(describe_file(folder, path) for path in paths if (folder / path).is_file())
@@ -155,45 +171,44 @@ def unsupported(target: str, sm: Sm, backend: str, sms: Sequence[Sm]) -> TargetU
     )
 
 
-def result_of(job: Job, ground: Ground, course: Course, outcomes: list[Outcome]) -> Result:
-    """What a target's builds come to; a failure is a value, so that other targets go on.
+def finish_target(strategy: BuildStrategy, outcomes: Sequence[Outcome]) -> Result:
+    """The result of a target's builds; a failure is a value, so that other targets go on.
 
     Raises:
         TrtplugError: a reason that ends the whole command.
     """
-    planned = course.target
+    target, folder = strategy.target, strategy.folders[0]
     failed = next((o for o in outcomes if o.status != "built"), None)
-    place = job.folder / planned.sm
     if failed is not None:
         if failed.status == "unwritable":
-            raise OutputError(path=job.plan.out, problem="; ".join(failed.reasons))
-        if (meant := course.why_failed(failed)) is not None:
+            raise OutputError(path=strategy.plan.out, problem="; ".join(failed.reasons))
+        if (meant := strategy.explain_failure(failed)) is not None:
             raise meant
-        _keep_the_logs_only(place)
-        limits = job.limits
+        _keep_the_logs_only(folder)
+        limits = strategy.context.command.limits
         error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
-        return Result(target=planned, error=error)
-    ordered = sorted(outcomes, key=lambda o: o.folder != str(place))
+        return Result(target=target, error=error)
+    ordered = sorted(outcomes, key=lambda o: o.folder != str(folder))
     try:
-        made, report = course.finish(ground, ordered, _agreement(outcomes))
+        made, report = strategy.finish(ordered, _agreement(outcomes))
     except (LockMismatchError, TacticUnavailableError):
         raise
     except TrtplugError as error:
-        _keep_the_logs_only(place)
-        return Result(target=planned, error=error)
-    if course.keeps(report):
-        _store(job, planned, made)
-    return Result(target=planned, made=made, report=report)
+        _keep_the_logs_only(folder)
+        return Result(target=target, error=error)
+    if strategy.keeps(report):
+        _store(strategy, made)
+    return Result(target=target, made=made, report=report)
 
 
-def _keep_the_logs_only(place: Path) -> None:
+def _keep_the_logs_only(folder: Path) -> None:
     """Takes away what a target that failed has left; the manifest lists its logs alone."""
-    for file in place.iterdir():
+    for file in folder.iterdir():
         if file.name not in LOGS:
             file.unlink()
 
 
-def _agreement(outcomes: list[Outcome]) -> Agreement | None:
+def _agreement(outcomes: Sequence[Outcome]) -> Agreement | None:
     """How far repeated builds agree; taken before the first engine gets its name."""
     if len(outcomes) == 1:
         return None
@@ -208,13 +223,14 @@ def _agreement(outcomes: list[Outcome]) -> Agreement | None:
     )
 
 
-def _store(job: Job, planned: PlannedTarget, made: ManifestTarget) -> None:
-    """Keeps the result for the next build; a store that cannot be written costs time, no more."""
+def _store(strategy: BuildStrategy, made: ManifestTarget) -> None:
+    """Keeps the result for the next build; a store that cannot be written costs only time."""
     from trtplug.bundle.bundle import put_entry
 
-    if made.backend_version != job.plan.backend_version:
+    if made.backend_version != strategy.plan.backend_version:
         return
+    target, bundle = strategy.target, strategy.folders[0].parent
     known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
-    job.store.keep(
-        planned.key, {"target": planned.target}, partial(put_entry, job.folder, made), known
+    strategy.context.store.keep(
+        target.key, {"target": target.target}, partial(put_entry, bundle, made), known
     )

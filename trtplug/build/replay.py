@@ -1,4 +1,4 @@
-"""What goes into a build that is to replay a lock, in the lock's own terms. Pure."""
+"""`--locked`: builds with the tactics of a lock, and compares inputs and results with it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.tactic_table import Candidate, CandidateTable
-from trtplug.build.strategy import Course, Pass, builder_refused
+from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
 from trtplug.errors import CacheUnusableError, LockMismatchError
 from trtplug.lock.check import (
+    consistency_problems,
     replay_problems_after,
     replay_problems_before,
     require_replayed,
@@ -18,13 +19,13 @@ from trtplug.lock.check import (
 from trtplug.lock.diff import input_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
 from trtplug.timing.files import CACHE, winners_of
-from trtplug.timing.transfer import lay_out, read_cache
+from trtplug.timing.transfer import read_cache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import Ground
+    from trtplug.build.context import BuildContext
     from trtplug.build.with_cache import Caching
     from trtplug.bundle.manifest import Agreement, ManifestTarget
     from trtplug.errors import TrtplugError
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from trtplug.timing.store import Attached
 
 
-def asked_lock(plan: Plan, target: PlannedTarget, lock: Lock, source: Source) -> Lock:
-    """The lock with the inputs of the build that was asked for in place of its own.
+def requested_lock(plan: Plan, target: PlannedTarget, lock: Lock, source: Source) -> Lock:
+    """The lock with the inputs of the requested build in place of its own.
 
-    The GPU is left: whether this machine qualifies was asked before.
+    The GPU stays: whether this machine qualifies was checked before.
     """
     return replace(
         lock,
@@ -52,54 +53,76 @@ def asked_lock(plan: Plan, target: PlannedTarget, lock: Lock, source: Source) ->
     )
 
 
-_APART = "--locked: it is the lock's own"
+def check_replay(context: BuildContext, plan: Plan) -> None:
+    """Compares what would be built with the lock, as far as that needs no builder.
+
+    Raises:
+        LockMismatchError: something differs.
+    """
+    lock = context.lock
+    if lock is None:
+        return
+    for target in plan.targets:
+        requested = requested_lock(plan, target, lock, context.source)
+        differences = map(str, input_differences(lock, requested))
+        require_replayed(
+            str(context.command.policy.locked), (*differences, *consistency_problems(lock))
+        )
 
 
-class ReplayedCourse(Course):
+_BYPASS = "--locked: it is the lock's own"
+
+
+class ReplayStrategy(BuildStrategy):
     """With the tactics of a lock, and no others."""
 
     def __init__(
         self,
+        context: BuildContext,
+        plan: Plan,
         target: PlannedTarget,
         folders: Sequence[Path],
-        *,
-        plan: Plan,
-        file: Path,
         lock: Lock,
         caching: Caching | None,
     ) -> None:
-        super().__init__(target, folders)
-        self._plan, self._file, self._lock, self._caching = plan, file, lock, caching
+        super().__init__(context, plan, target, folders)
+        self._lock, self._caching = lock, caching
         self._attached: Attached | None = None
 
-    def read(self, source: Source) -> None:
+    @property
+    def _file(self) -> Path:
+        """The lock's file."""
+        file = self.context.command.policy.locked
+        assert file is not None
+        return file
+
+    def check(self, source: Source) -> None:
         """Compares what goes in, and the lock's cache, before anything is built.
 
         Raises:
             LockMismatchError: something differs.
             CacheUnusableError: the lock's cache is damaged.
         """
-        asked = asked_lock(self._plan, self.target, self._lock, source)
+        requested = requested_lock(self.plan, self.target, self._lock, source)
         if self._caching is None:
-            problems = tuple(map(str, input_differences(self._lock, asked)))
+            problems = tuple(map(str, input_differences(self._lock, requested)))
         else:
             entry = read_cache(self._file.parent / CACHE)
             self._attached = _attached(self._caching, entry, self._file.parent / CACHE)
             before = self._attached.before
-            problems = replay_problems_before(self._lock, asked, before, entry.sidecar)
+            problems = replay_problems_before(self._lock, requested, before, entry.sidecar)
         require_replayed(str(self._file), problems)
 
-    def opening(self) -> tuple[Pass, ...]:
+    def first_runs(self) -> tuple[BuilderRun, ...]:
         """The builds, from the lock's cache alone."""
         if self._caching is None or self._attached is None:
-            return super().opening()
-        file = lay_out(self._attached, self._caching.work / f"{self.target.sm}.cache")
+            return super().first_runs()
+        file = self._caching.for_child(self._attached, self.target)
         return tuple(
-            Pass(target=self.target, folder=f, timing_cache=file, strict_cache=True)
-            for f in self.folders
+            BuilderRun(folder=f, timing_cache=file, strict_cache=True) for f in self.folders
         )
 
-    def why_failed(self, outcome: Outcome) -> TrtplugError | None:
+    def explain_failure(self, outcome: Outcome) -> TrtplugError | None:
         """A builder that misses a tactic in the cache fails, and says which."""
         if self._caching is None or not builder_refused(outcome):
             return None
@@ -107,29 +130,28 @@ class ReplayedCourse(Course):
         return LockMismatchError(path=str(self._file), differences=tuple(words))
 
     def finish(
-        self, ground: Ground, outcomes: Sequence[Outcome], agreement: Agreement | None
+        self, outcomes: Sequence[Outcome], agreement: Agreement | None
     ) -> tuple[ManifestTarget, Report]:
-        """Makes the files, and holds them against the lock.
+        """Makes the files, and compares them with the lock.
 
         Raises:
             LockMismatchError: anything differs.
         """
-        from trtplug.build.finish import produce_target
         from trtplug.report.candidates import Tactics
 
         after, tactics = [], Tactics()
         if self._caching is not None and self._attached is not None:
             folders = [Path(o.folder) for o in outcomes]
-            taken = [self._caching.take(self._attached, f, _APART) for f in folders]
-            after = [_winners(self._caching, folder) for folder in folders]
+            published = [self._caching.publish(self._attached, f, _BYPASS) for f in folders]
+            after = [self._caching.winners(folder) for folder in folders]
             tactics = Tactics(
-                cache=taken[0],
-                tables=lock_tables(self._lock, ground.prepared.names),
-                asked_by={t.key: t.asked_by for t in self._lock.tactics or () if t.asked_by},
+                cache=published[0],
+                tables=lock_tables(self._lock, self.context.source.prepared.names),
+                overridden_by={t.key: t.asked_by for t in self._lock.tactics or () if t.asked_by},
                 locked=True,
             )
-        made, report = produce_target(ground, self.target, outcomes[0], agreement, tactics)
-        lock = read_lock(ground.folder / self.target.sm / LOCK)
+        made, report = self._write(outcomes, agreement, tactics)
+        lock = read_lock(self.folders[0] / LOCK)
         for winners in after:
             problems = replay_problems_after(self._lock, lock, winners)
             require_replayed(str(self._file), problems)
@@ -154,13 +176,6 @@ def _attached(caching: Caching, entry: CacheEntry, file: Path) -> Attached:
     if values is None:
         raise CacheUnusableError(path=str(file), problem="TensorRT does not take it")
     return dataclasses.replace(caching.empty(), blob=entry.blob, before=winners_of(values))
-
-
-def _winners(caching: Caching, folder: Path) -> Mapping[str, str]:
-    """Key -> tactic hash of the cache that a build left; empty where it left none."""
-    file = folder / CACHE
-    values = caching.api.read(file.read_bytes()) if file.is_file() else None
-    return winners_of(values) if values is not None else {}
 
 
 def lock_tables(lock: Lock, labels: Mapping[str, str]) -> tuple[CandidateTable, ...]:

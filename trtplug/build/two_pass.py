@@ -1,4 +1,4 @@
-"""What a builder left in a target's folder, as data."""
+"""`--pin`, `--ban` and `--prefer`: a run that records, and builds from the edited timing cache."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.layer_listing import Listing, parse_inspector_json, parse_layer_text
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.build.strategy import Course, Pass, builder_refused
+from trtplug.build.finish import consume_listing, read_tables
+from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
 from trtplug.errors import TacticUnavailableError
-from trtplug.lock.lock import CACHE_FILES
 from trtplug.lock.pins import (
     CacheEdit,
-    TacticWishes,
     ban_problems,
     edit_problems,
     edit_values,
@@ -26,57 +24,17 @@ from trtplug.lock.pins import (
 from trtplug.report.candidates import join_tables
 from trtplug.timing.files import CACHE, winners_of
 from trtplug.timing.store import Attached, CacheOutcome
-from trtplug.timing.transfer import lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import Ground
+    from trtplug.build.context import BuildContext
     from trtplug.build.with_cache import Caching
     from trtplug.bundle.manifest import Agreement, ManifestTarget
     from trtplug.errors import TrtplugError
-    from trtplug.plan import PlannedTarget
+    from trtplug.plan import Plan, PlannedTarget
     from trtplug.report.data import Report
-    from trtplug.timing.files import CacheEntry
-
-
-def take_listing(place: Path) -> Listing | None:
-    """The layers, from the builder's log or from the engine inspector; that file stays."""
-    text, inspector = place / "layers.txt", place / "inspector.json"
-    if text.is_file():
-        listing = parse_layer_text(text.read_text(encoding="utf-8"))
-        text.unlink()
-        return listing
-    if inspector.is_file():
-        try:
-            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
-            return None  # the report says that there is none
-    return None
-
-
-def read_shipped_cache(place: Path) -> CacheEntry | None:
-    """The timing cache that ships beside the engine, where there is one with its sidecar.
-
-    Raises:
-        CacheUnusableError: it is not what its sidecar tells of.
-    """
-    if not all((place / name).is_file() for name in CACHE_FILES):
-        return None
-    from trtplug.timing.transfer import read_cache
-
-    return read_cache(place / CACHE)
-
-
-def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
-    data = log.read_bytes()
-    if b"Autotuning op " not in data:
-        return ()
-    from trtplug.backends.trt.tactic_log import parse_tactic_text
-
-    return parse_tactic_text(data.decode("utf-8", "replace")).tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,23 +44,23 @@ class Naming:
     names: Mapping[str, Collection[str]]
     """Cache key -> further names of its operation: its engine layer, its ONNX nodes."""
     shown: frozenset[str]
-    """Keys whose engine layer names its kernel in the words of the log."""
+    """Keys whose engine layer has its kernel's name as the log has it."""
 
 
 def read_naming(
     folder: Path, tables: Sequence[CandidateTable], labels: Mapping[str, str]
 ) -> Naming:
-    """From the engine of a pass.
+    """From the engine of a run.
 
     Args:
-        folder: of the pass.
+        folder: of the run.
         tables: from its log.
         labels: the builder's name of an ONNX node -> its label.
     """
     names: dict[str, set[str]] = defaultdict(set)
     for table in tables:
         names[table.key] |= {labels.get(n, n) for n in table.onnx_layers}
-    listing = take_listing(folder)
+    listing = consume_listing(folder)
     layers = listing.layers if listing else ()
     shown = set()
     for position, table in join_tables(layers, tables).by_layer.items():
@@ -112,70 +70,69 @@ def read_naming(
     return Naming(names=names, shown=frozenset(shown))
 
 
-_APART = "tactics were chosen by --pin, --ban or --prefer"
+_BYPASS = "tactics were chosen by --pin, --ban or --prefer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What the first pass gave, and what is made of it."""
+    """What the first run gave, and what is made of it."""
 
     tables: tuple[CandidateTable, ...]
     shown: frozenset[str]
-    """Keys whose engine layer named its kernel in the words of the log."""
+    """Keys whose engine layer had its kernel's name as the log has it."""
     edits: tuple[CacheEdit, ...]
     cache: CacheOutcome | None
-    """Of the first pass."""
+    """Of the first run."""
     edited: Attached
-    """What the second pass begins with."""
+    """What the second run begins with."""
 
 
-class TunedCourse(Course):
+class TwoPassStrategy(BuildStrategy):
     """Record, edit, build."""
 
     def __init__(
         self,
+        context: BuildContext,
+        plan: Plan,
         target: PlannedTarget,
         folders: Sequence[Path],
         caching: Caching,
-        wishes: TacticWishes,
     ) -> None:
-        super().__init__(target, folders)
-        self.caching = caching
-        self.wishes = wishes
+        super().__init__(context, plan, target, folders)
+        self._caching = caching
+        self._overrides = context.command.policy.overrides
         self.expects = 1  # until the recording is there
         self._recorded: Recorded | None = None
 
-    def opening(self) -> tuple[Pass, ...]:
-        """The pass that records."""
-        folder = self.caching.work / f"{self.target.sm}-record"
+    def first_runs(self) -> tuple[BuilderRun, ...]:
+        """The run that records."""
+        folder = self._caching.work / f"{self.target.sm}-record"
         folder.mkdir()
         name = "recording the tactics of each layer"
-        return (Pass(target=self.target, folder=folder, record=True, name=name, number=1, of=2),)
+        return (BuilderRun(folder=folder, record=True, name=name, number=1, of=2),)
 
-    def following(self, ground: Ground, outcome: Outcome) -> tuple[Pass, ...] | None:
+    def next_runs(self, outcome: Outcome) -> tuple[BuilderRun, ...] | None:
         """The builds, from the edited cache.
 
         Raises:
-            TacticUnavailableError: a wish cannot be honoured.
+            TacticUnavailableError: an override that cannot be kept.
         """
         if self._recorded is not None:
             return None
-        recorded = self._recorded = self._record(ground, Path(outcome.folder))
+        recorded = self._recorded = self._record(Path(outcome.folder))
         self.expects = len(self.folders)
-        file = lay_out(recorded.edited, self.caching.work / f"{self.target.sm}.cache")
+        file = self._caching.for_child(recorded.edited, self.target)
         count = len(recorded.edits)
         name = f"building with {count} {'tactic' if count == 1 else 'tactics'} changed"
         return tuple(
-            Pass(target=self.target, folder=f, timing_cache=file, name=name, number=2, of=2)
-            for f in self.folders
+            BuilderRun(folder=f, timing_cache=file, name=name, number=2, of=2) for f in self.folders
         )
 
-    def _record(self, ground: Ground, folder: Path) -> Recorded:
-
+    def _record(self, folder: Path) -> Recorded:
         tables = read_tables(folder / "build.log")
-        naming = read_naming(folder, tables, ground.prepared.names)
-        edits = plan_edits(tables, self.wishes, naming.names)
-        outcome = self.caching.take(self.caching.empty(), folder)
+        naming = read_naming(folder, tables, self.context.source.prepared.names)
+        edits = plan_edits(tables, self._overrides, naming.names)
+        outcome = self._caching.publish(self._caching.empty(), folder)
         return Recorded(
             tables=tables,
             shown=naming.shown,
@@ -186,7 +143,7 @@ class TunedCourse(Course):
 
     def _edited(self, folder: Path, edits: tuple[CacheEdit, ...]) -> Attached:
         """The recorded cache with the tactics that were asked for."""
-        api, file = self.caching.api, folder / CACHE
+        api, file = self._caching.api, folder / CACHE
         blob = file.read_bytes() if file.is_file() else None
         if edits and blob is not None:
             blob = api.update(blob, edit_values(edits))
@@ -198,11 +155,11 @@ class TunedCourse(Course):
                 legal=(),
             )
         return dataclasses.replace(
-            self.caching.empty(), blob=blob, before=winners_of(values) if values else {}
+            self._caching.empty(), blob=blob, before=winners_of(values) if values else {}
         )
 
-    def why_failed(self, outcome: Outcome) -> TrtplugError | None:
-        """A builder that cannot use a tactic says so when it builds, not when it is told."""
+    def explain_failure(self, outcome: Outcome) -> TrtplugError | None:
+        """A builder reports a tactic that it cannot use only when it builds."""
         recorded = self._recorded
         if recorded is None or not recorded.edits or not builder_refused(outcome):
             return None
@@ -215,43 +172,40 @@ class TunedCourse(Course):
         )
 
     def finish(
-        self, ground: Ground, outcomes: Sequence[Outcome], agreement: Agreement | None
+        self, outcomes: Sequence[Outcome], agreement: Agreement | None
     ) -> tuple[ManifestTarget, Report]:
-        """Makes the files, and holds what was built against what was asked for.
+        """Makes the files, and compares what was built with what was asked for.
 
         Raises:
             TacticUnavailableError: the builder took other tactics.
         """
-        from trtplug.build.finish import produce_target
         from trtplug.report.candidates import Tactics
 
         recorded = self._recorded
         assert recorded is not None
         for outcome in outcomes:
             folder = Path(outcome.folder)
-            self.caching.take(recorded.edited, folder, _APART)
+            self._caching.publish(recorded.edited, folder, _BYPASS)
             self._check_kept(recorded.edits, folder)
         tactics = Tactics(
             cache=recorded.cache,
             tables=recorded.tables,
-            asked_by={e.key: e.reason for e in recorded.edits},
+            overridden_by={e.key: e.reason for e in recorded.edits},
         )
-        made, report = produce_target(ground, self.target, outcomes[0], agreement, tactics)
+        made, report = self._write(outcomes, agreement, tactics)
         self._check_used(recorded, report)
         self._check_bans(report)
         return made, report
 
     def _check_kept(self, edits: tuple[CacheEdit, ...], folder: Path) -> None:
         """In the cache that the build left."""
-        file = folder / CACHE
-        values = self.caching.api.read(file.read_bytes()) if file.is_file() else None
-        after = winners_of(values) if values is not None else {}
+        after = self._caching.winners(folder)
         if problems := edit_problems(edits, after):
             first = next(e for e in edits if after.get(e.key) != e.tactic_hash)
             raise self._unavailable(first.op, first.key, problems)
 
     def _check_used(self, recorded: Recorded, report: Report) -> None:
-        """In the engine, where the first pass showed that it tells."""
+        """In the engine, where the first run showed that it names kernels."""
         used = {(x.cache_key, x.kernel) for x in report.layers}
         lost = [
             e for e in recorded.edits if e.key in recorded.shown and (e.key, e.kernel) not in used
@@ -261,10 +215,10 @@ class TunedCourse(Course):
             raise self._unavailable(lost[0].op, lost[0].key, tuple(problems))
 
     def _check_bans(self, report: Report) -> None:
-        """In the engine, under whatever name a layer has by now."""
+        """In the engine, by the names that its layers have now."""
         for layer in report.layers:
             kernels = {layer.name: layer.kernel} if layer.kernel is not None else {}
-            if problems := ban_problems(self.wishes.bans, kernels):
+            if problems := ban_problems(self._overrides.bans, kernels):
                 raise self._unavailable(layer.name, layer.cache_key, problems)
 
     def _unavailable(

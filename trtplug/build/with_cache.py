@@ -1,4 +1,4 @@
-"""One pass for each build, from the timing cache that the store has for this machine."""
+"""One run for each build, from the timing cache that the store has for this machine."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.cache_api import TimingCacheApi
-from trtplug.build.strategy import Course, Pass
+from trtplug.backends.cache_api import CachingBackend, TimingCacheApi
+from trtplug.build.strategy import BuilderRun, BuildStrategy
 from trtplug.errors import OutputError
-from trtplug.lock.policy import CacheUse
-from trtplug.timing.accounting import require_cache_problem
-from trtplug.timing.identity import CacheIdentity
-from trtplug.timing.store import Attached, TimingCacheStore
-from trtplug.timing.transfer import lay_out, take_in
+from trtplug.lock.policy import TIMING_CACHES, CacheUse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import Ground
+    from trtplug.build.context import BuildContext
     from trtplug.bundle.manifest import Agreement, ManifestTarget
-    from trtplug.plan import PlannedTarget
+    from trtplug.plan import Plan, PlannedTarget
     from trtplug.report.data import Report
-    from trtplug.timing.store import CacheOutcome
+    from trtplug.timing.identity import CacheIdentity  # noqa: TC004
+    from trtplug.timing.store import Attached, CacheOutcome, TimingCacheStore  # noqa: TC004
 
 
 UNKNOWN = "unknown"
-"""Stands for a driver or CUDA version that nothing here tells; no lock with it ever qualifies."""
+"""A driver or CUDA version that nothing here reports; no lock with it ever qualifies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,85 +40,144 @@ class Caching:
     model_sha256: str
 
     @property
-    def why_apart(self) -> str:
-        """Why the store is left alone; empty where it is used."""
+    def bypass_reason(self) -> str:
+        """Why the store is not used; empty where it is."""
         if self.use == "fresh":
             return "--no-timing-cache"
         if UNKNOWN in (self.identity.driver, self.identity.cuda):
-            return "the driver does not tell its version, so no cache is certain to fit it"
+            return "the driver does not report its version, so no cache is certain to fit it"
         return ""
 
     def attach(self) -> Attached:
-        """What the store has; an empty cache where it is left alone."""
-        return self.empty() if self.why_apart else self.store.attach(self.identity, self.api)
+        """What the store has; an empty cache where it is not used."""
+        return self.empty() if self.bypass_reason else self.store.attach(self.identity, self.api)
 
     def empty(self) -> Attached:
         """An empty cache to begin with."""
+        from trtplug.timing.store import Attached
+
         return Attached(identity=self.identity, blob=None, before={}, rejected="", set_aside=None)
 
-    def take(self, attached: Attached, folder: Path, why_apart: str = "") -> CacheOutcome | None:
-        """Takes in the cache that a pass left in its folder.
+    def publish(
+        self, attached: Attached, folder: Path, bypass_reason: str = ""
+    ) -> CacheOutcome | None:
+        """Publishes the cache that a run left in its folder.
 
         A store that cannot be written costs later builds their time, and this one nothing.
 
         Args:
-            attached: what the pass began with.
-            folder: of the pass.
-            why_apart: why no other build is to have it; empty where the store may.
+            attached: what the run began with.
+            folder: of the run.
+            bypass_reason: why no other build is to have it; empty where the store may.
 
         Raises:
             OutputError: the folder cannot be written.
         """
-        if why := why_apart or self.why_apart:
-            return self._take(None, attached, folder, why)
+        if why := bypass_reason or self.bypass_reason:
+            return self._publish(None, attached, folder, why)
         try:
-            return self._take(self.store, attached, folder)
+            return self._publish(self.store, attached, folder)
         except OutputError as error:
             why = f"the store cannot be written: {error.problem}"
-            return self._take(None, attached, folder, why)
+            return self._publish(None, attached, folder, why)
 
-    def _take(
+    def _publish(
         self, store: TimingCacheStore | None, attached: Attached, folder: Path, why: str = ""
     ) -> CacheOutcome | None:
-        return take_in(
-            store, attached, self.api, folder, model_sha256=self.model_sha256, why_apart=why
+        from trtplug.timing.transfer import publish_cache
+
+        return publish_cache(
+            store, attached, self.api, folder, model_sha256=self.model_sha256, bypass_reason=why
         )
 
+    def for_child(self, attached: Attached, target: PlannedTarget) -> Path | None:
+        """The file that the runs of a target begin with; None where they begin with none."""
+        from trtplug.timing.transfer import write_cache_for_child
 
-class CachedCourse(Course):
+        return write_cache_for_child(attached, self.work / f"{target.sm}.cache")
+
+    def winners(self, folder: Path) -> Mapping[str, str]:
+        """Key -> tactic hash of the cache that a run left; empty where it left none."""
+        from trtplug.timing.files import CACHE, winners_of
+
+        file = folder / CACHE
+        values = self.api.read(file.read_bytes()) if file.is_file() else None
+        return winners_of(values) if values is not None else {}
+
+
+def open_caching(context: BuildContext, plan: Plan, work: Path) -> Caching | None:
+    """The builder's timing caches on this machine; None for a builder that has none.
+
+    Args:
+        context: of the command.
+        plan: of the command.
+        work: folder for what builders are given.
+    """
+    if not isinstance(context.backend, CachingBackend):
+        return None
+    from trtplug.backends.gpu import read_machine
+    from trtplug.timing.identity import CacheIdentity, implementation_flags
+    from trtplug.timing.store import ReadOnce, TimingCacheStore
+
+    machine = read_machine()
+    gpu = machine.gpus[0]  # the one that builders take
+    identity = CacheIdentity(
+        gpu=gpu.name,
+        sm=str(gpu.sm),
+        driver=machine.driver or UNKNOWN,
+        cuda=machine.cuda or UNKNOWN,
+        builder=plan.backend_version,
+        flags=implementation_flags(plan.flags),
+    )
+    return Caching(
+        api=ReadOnce(context.backend.timing_caches()),
+        store=TimingCacheStore(root=context.store.root / TIMING_CACHES),
+        identity=identity,
+        use=context.command.policy.cache,
+        work=work,
+        model_sha256=plan.model_sha256,
+    )
+
+
+class CachedStrategy(BuildStrategy):
     """All builds of a target begin with the same cache, so that repeated ones can be compared."""
 
-    def __init__(self, target: PlannedTarget, folders: Sequence[Path], caching: Caching) -> None:
-        super().__init__(target, folders)
-        self.caching = caching
-        self.attached = caching.attach()
+    def __init__(
+        self,
+        context: BuildContext,
+        plan: Plan,
+        target: PlannedTarget,
+        folders: Sequence[Path],
+        caching: Caching,
+    ) -> None:
+        super().__init__(context, plan, target, folders)
+        self._caching = caching
+        self._attached = caching.attach()
 
-    def opening(self) -> tuple[Pass, ...]:
-        """The passes to begin with."""
-        file = lay_out(self.attached, self.caching.work / f"{self.target.sm}.cache")
-        return tuple(
-            Pass(target=self.target, folder=folder, timing_cache=file) for folder in self.folders
-        )
+    def first_runs(self) -> tuple[BuilderRun, ...]:
+        """The runs to begin with."""
+        file = self._caching.for_child(self._attached, self.target)
+        return tuple(BuilderRun(folder=folder, timing_cache=file) for folder in self.folders)
 
     def finish(
-        self, ground: Ground, outcomes: Sequence[Outcome], agreement: Agreement | None
+        self, outcomes: Sequence[Outcome], agreement: Agreement | None
     ) -> tuple[ManifestTarget, Report]:
         """Publishes each build's cache, and makes the files."""
-        from trtplug.build.finish import produce_target
         from trtplug.report.candidates import Tactics
 
-        taken = [self.caching.take(self.attached, Path(o.folder)) for o in outcomes]
-        tactics = Tactics(cache=taken[0])
-        return produce_target(ground, self.target, outcomes[0], agreement, tactics)
+        published = [self._caching.publish(self._attached, Path(o.folder)) for o in outcomes]
+        return self._write(outcomes, agreement, Tactics(cache=published[0]))
 
     def keeps(self, report: Report) -> bool:
         """Where a hit is required, nothing else is kept: a later build is to try again."""
-        return self.caching.use != "require" or not gate_problem(report)
+        return self._caching.use != "require" or not gate_problem(report)
 
 
 def gate_problem(report: Report) -> str:
     """Why `--require-cache` is not met; empty where it is."""
     cache = report.timing_cache
+    from trtplug.timing.accounting import require_cache_problem
+
     if cache is None:
         return "the build left no timing cache"
     return require_cache_problem(cache.word, cache.reason)

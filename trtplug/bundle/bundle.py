@@ -27,7 +27,7 @@ _AT_FDCWD = -100
 def bundle_folder(out: Path) -> Iterator[Path]:
     """A scratch folder to fill; on a clean exit it is published as `out`.
 
-    A bundle that stands there is replaced in one step where the system can exchange two folders.
+    A bundle at that path is replaced in one step where the system can exchange two folders.
 
     Raises:
         OutputInTheWayError: `out` is something else than a bundle of ours.
@@ -65,9 +65,9 @@ def _refuse_if_in_the_way(out: Path) -> None:
     except DocumentError as error:
         problem = "it is a folder that holds something else than a bundle"
         raise OutputInTheWayError(path=str(out), problem=problem) from error
-    strangers = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
-    if strangers:
-        problem = f"it holds files that no build put there, such as {strangers[0]}"
+    unexpected = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
+    if unexpected:
+        problem = f"it holds files that no build put there, such as {unexpected[0]}"
         raise OutputInTheWayError(path=str(out), problem=problem)
 
 
@@ -101,6 +101,14 @@ def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
     for file in target.files:
         shutil.copyfile(folder / file.path, entry / file.path.rpartition("/")[2])
     (entry / _TARGET).write_text(to_json(target), encoding="utf-8")
+
+
+def read_entry(entry: Path) -> ManifestTarget | None:
+    """What the manifest said of the target in a store entry; None where that cannot be read."""
+    try:
+        return from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
+    except (ValueError, FileNotFoundError):
+        return None
 
 
 def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:

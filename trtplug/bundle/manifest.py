@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.document import read_document, to_json
+from trtplug.plan import PlannedSite
 from trtplug.store import sha256_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class ManifestTarget:
     """Such as `x=1x3x320x320:1x3x640x640:1x3x960x960`."""
     precision: str
     flags: Mapping[str, str]
+    sites: tuple[PlannedSite, ...] | None = None
+    """What the plan had for each site and pair; None where the backend takes no plugins, and in
+    older manifests."""
     from_store: bool
     """Whether the engine was taken from the store, and no builder ran."""
     build_seconds: float
@@ -103,6 +107,8 @@ class Manifest:
     schema: str
     tool_version: str
     model: ManifestModel
+    plan_sha256: str | None = None
+    """Digest of the plan that was carried out; None in older manifests."""
     targets: tuple[ManifestTarget, ...]
     failures: tuple[ManifestFailure, ...]
     files: tuple[ManifestFile, ...]
@@ -152,8 +158,8 @@ def verify_bundle(folder: Path) -> BundleCheck:
     manifest = read_manifest(folder)
     listed = manifest.every_file()
     problems = [p for f in listed if (p := _compare(folder, f))]
-    strangers = files_below(folder) - {f.path for f in listed} - {MANIFEST}
-    problems += [f"{path}: not in the manifest" for path in sorted(strangers)]
+    unexpected = files_below(folder) - {f.path for f in listed} - {MANIFEST}
+    problems += [f"{path}: not in the manifest" for path in sorted(unexpected)]
     return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
 
 

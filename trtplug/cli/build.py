@@ -11,7 +11,7 @@ import click
 
 from trtplug.cli.build_options import (
     SectionedCommand,
-    read_plugin_wish,
+    read_plugin_options,
     read_policy,
     read_trt_options,
     tactic_options,
@@ -22,7 +22,7 @@ from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
     from trtplug.build.command import BuildCommand
-    from trtplug.model.precision_options import PrecisionWish
+    from trtplug.model.precision_options import PrecisionOptions
     from trtplug.tensor import ShapeRange
 
 
@@ -124,7 +124,10 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     return BuildCommand(
         model=options["model"],
         targets=tuple(options.get("target", ())),
-        shapes=tuple(parse_shape_range(s) for s in options.get("shape", ())),
+        profiles=(
+            tuple(parse_shape_range(s) for s in options.get("shape", ())),
+            *map(_profile, options.get("profile", ())),
+        ),
         out=options.get("out", Path("out")),
         precision=_precision(options),
         backend=options.get("backend", "auto"),
@@ -135,14 +138,13 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
             weight_streaming=options.get("weight_streaming", False),
             trt=read_trt_options(options),
         ),
-        more_profiles=tuple(_profile(text) for text in options.get("profile", ())),
         wait=options.get("wait", True),
         limits=Limits(timeout_s=options.get("timeout"), memory_bytes=sizes.get("memory_limit")),
         jobs=options.get("jobs", len(os.sched_getaffinity(0))),
         repeat=options.get("repeat", 1),
         force=force,
         policy=read_policy(options),
-        plugin=read_plugin_wish(options),
+        plugin=read_plugin_options(options),
     )
 
 
@@ -152,8 +154,8 @@ def _profile(text: str) -> tuple[ShapeRange, ...]:
     return tuple(parse_shape_range(part.strip()) for part in text.split(";") if part.strip())
 
 
-def _precision(options: dict[str, Any]) -> PrecisionWish:
-    from trtplug.model.precision_options import PrecisionWish
+def _precision(options: dict[str, Any]) -> PrecisionOptions:
+    from trtplug.model.precision_options import PrecisionOptions
 
     given = options.get("precision", "keep")
     io = options.get("io_precision", "keep")
@@ -163,26 +165,19 @@ def _precision(options: dict[str, Any]) -> PrecisionWish:
     ):
         if value not in known:
             raise UsageError(f"unknown --{name} {value!r}", f"it is one of {', '.join(known)}")
-    return PrecisionWish(target=given, io=io, keep_fp32=tuple(options.get("keep_fp32", ())))
+    return PrecisionOptions(target=given, io=io, keep_fp32=tuple(options.get("keep_fp32", ())))
 
 
 def _show_plan(command: BuildCommand, format: Format) -> int:
-    from trtplug.build.command import check_replay, plan_build, with_choices
+    from trtplug.build.plan import plan_build
+    from trtplug.build.replay import check_replay
     from trtplug.cli.show import plan_text
     from trtplug.document import to_json
-    from trtplug.model.source import read_source
     from trtplug.settings import read_settings
 
-    planned = plan_build(command, read_settings())
-    source = read_source(
-        command.model,
-        planned.plan.model_sha256,
-        command.shapes,
-        command.precision,
-        command.more_profiles,
-    )
-    check_replay(planned, source)
-    plan = with_choices(planned, source)
+    context, plan = plan_build(command, read_settings())
+    _ = context.source  # a model that a build refuses is refused here too
+    check_replay(context, plan)
     click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
     return DONE
 

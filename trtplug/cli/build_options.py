@@ -9,7 +9,7 @@ import click
 
 from trtplug.cli.options import parse_bytes, path
 from trtplug.errors import FileUnreadableError, UsageError
-from trtplug.plugin.options import PLUGIN_MODES, PluginWish
+from trtplug.plugin.options import PLUGIN_MODES, PluginOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,11 +135,11 @@ def read_policy(options: dict[str, Any]) -> TacticPolicy:
         UsageError: a value or a combination that cannot be meant.
         DocumentError: `--locked` names a folder that is no bundle.
     """
-    from trtplug.lock.pins import TacticWishes, parse_pin
+    from trtplug.lock.pins import TacticOverrides, parse_pin
     from trtplug.lock.policy import TacticPolicy
 
     policy = TacticPolicy(
-        wishes=TacticWishes(
+        overrides=TacticOverrides(
             pins=tuple(parse_pin(text) for text in options.get("pin", ())),
             bans=tuple(options.get("ban", ())),
             prefers=tuple(options.get("prefer", ())),
@@ -290,7 +290,7 @@ def read_trt_options(options: dict[str, Any]) -> TrtOptions:
     return TrtOptions(**given)
 
 
-def read_plugin_wish(options: dict[str, Any]) -> PluginWish:
+def read_plugin_options(options: dict[str, Any]) -> PluginOptions:
     """What is asked of the plugin, from options by name.
 
     Raises:
@@ -300,16 +300,16 @@ def read_plugin_wish(options: dict[str, Any]) -> PluginWish:
     if mode not in PLUGIN_MODES:
         raise UsageError(f"unknown --plugin {mode!r}", f"it is one of {', '.join(PLUGIN_MODES)}")
     evidence = options.get("evidence")
-    wish = PluginWish(
+    wanted = PluginOptions(
         mode=mode,
         sites=tuple(options.get("plugin_sites", ())),
         tactics=tuple(options.get("plugin_tactics", ())),
         pairs=options.get("plugin_pairs", True),
         evidence=Path(evidence) if evidence is not None else None,
     )
-    if mode == "never" and (wish.sites or wish.tactics):
+    if mode == "never" and (wanted.sites or wanted.tactics):
         raise UsageError("--plugin never leaves no site to choose", "leave out one of the two")
-    return wish
+    return wanted
 
 
 def signed_name(value: str, option: str) -> str:

@@ -238,7 +238,7 @@ def _chosen(asked: tuple[Asked, ...], sites: Sequence[str]) -> tuple[Asked, ...]
 def _places(targets: Sequence[str]) -> tuple[Place, ...]:
     """SM and profile of each target; the first profile of an SM stands for it."""
     from trtplug.backends.find import local_sm
-    from trtplug.build.make_plan import Builder, resolve_targets
+    from trtplug.build.plan import resolve_targets
     from trtplug.kernels.listing import Place
     from trtplug.kernels.usage import LIMITS
     from trtplug.profile import bundled_folders, find_profile, load_profiles, profiles_of
@@ -250,9 +250,9 @@ def _places(targets: Sequence[str]) -> tuple[Place, ...]:
             "no target was given", "add --target rtx4090, --target sm_89 or --target all"
         )
     profiles = load_profiles(bundled_folders(read_settings()))
-    kernels = Builder(name="kernels", version="1", sms=tuple(Sm(n) for n in sorted(LIMITS)))
+    sms = tuple(Sm(n) for n in sorted(LIMITS))
     places = []
-    for sm, names in resolve_targets(tuple(targets), kernels, profiles, local_sm).items():
+    for sm, names in resolve_targets(tuple(targets), sms, profiles, local_sm).items():
         named = find_profile(names[0], profiles) if names else None
         places.append(Place(sm=sm, profile=named or next(iter(profiles_of(sm, profiles)), None)))
     return tuple(places)

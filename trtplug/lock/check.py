@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtplug.backends.gpu import read_machine
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import read_manifest
 from trtplug.errors import LockMismatchError, LockUnqualifiedError, UsageError
@@ -13,7 +14,7 @@ from trtplug.globs import from_flag
 from trtplug.lock.diff import diff_locks, input_differences, tactic_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
 from trtplug.lock.pins import ban_problems, is_tactic, parse_pin
-from trtplug.lock.policy import WISH_SEPARATOR
+from trtplug.lock.policy import OVERRIDE_SEPARATOR
 from trtplug.store import sha256_of
 from trtplug.timing.files import CACHE, Flawed, read_pair
 from trtplug.timing.identity import Difference, implementation_flags, mapping_differences
@@ -22,17 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from trtplug.backends.backend import Backend
     from trtplug.backends.gpu import Machine
     from trtplug.bundle.manifest import Manifest, ManifestTarget
     from trtplug.lock.lock import LockTactic
     from trtplug.timing.files import Sidecar
 
 
-def inner_problems(lock: Lock) -> tuple[str, ...]:
-    """All in which a lock contradicts itself: keys, layers, and the wishes that it was made by."""
+def consistency_problems(lock: Lock) -> tuple[str, ...]:
+    """Where a lock contradicts itself: keys, layers, and the overrides that it was made with."""
     if lock.tactics is None:
         return ()
-    return (*_key_problems(lock), *_layer_problems(lock), *_wish_problems(lock))
+    return (*_key_problems(lock), *_layer_problems(lock), *_override_problems(lock))
 
 
 def _key_problems(lock: Lock) -> Iterator[str]:
@@ -55,11 +57,11 @@ def _layer_problems(lock: Lock) -> Iterator[str]:
             yield f"{layer.name}: tactic {layer.tactic_hash}, its key has {theirs}"
 
 
-def _wish_problems(lock: Lock) -> Iterator[str]:
+def _override_problems(lock: Lock) -> Iterator[str]:
     """Flags of `--pin` and `--ban` that the tactics and layers of the lock do not fulfil."""
     try:
-        pins = tuple(map(parse_pin, _wishes(lock, "pin")))
-        bans = _wishes(lock, "ban")
+        pins = tuple(map(parse_pin, _overrides(lock, "pin")))
+        bans = _overrides(lock, "ban")
     except (UsageError, ValueError) as error:
         yield f"flags: {error}"
         return
@@ -70,8 +72,8 @@ def _wish_problems(lock: Lock) -> Iterator[str]:
     yield from ban_problems(bans, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
 
 
-def _wishes(lock: Lock, name: str) -> tuple[str, ...]:
-    return from_flag(lock.flags.get(name, ""), WISH_SEPARATOR)
+def _overrides(lock: Lock, name: str) -> tuple[str, ...]:
+    return from_flag(lock.flags.get(name, ""), OVERRIDE_SEPARATOR)
 
 
 def _names(lock: Lock, tactic: LockTactic) -> set[str]:
@@ -108,7 +110,7 @@ def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockChe
         *map(str, _manifest_differences(lock, manifest, target)),
         *_engine_problems(folder, lock),
         *_cache_problems(folder, lock),
-        *inner_problems(lock),
+        *consistency_problems(lock),
     ]
     return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
 
@@ -144,7 +146,7 @@ def _engine_problems(folder: Path, lock: Lock) -> list[str]:
     if file is None:
         return [f"{lock.engine.file}: missing, or outside the bundle"]
     if sha256_of(file) != lock.engine.sha256:
-        return [f"{lock.engine.file}: its bytes are not those that the lock tells of"]
+        return [f"{lock.engine.file}: SHA-256 does not match the lock"]
     if canonical_sha256(file) != lock.engine.canonical_sha256:
         return [f"{lock.engine.file}: its canonical digest is not the lock's"]
     return []
@@ -161,21 +163,21 @@ def _cache_problems(folder: Path, lock: Lock) -> list[str]:
     if isinstance(entry, Flawed):
         return [f"{cache.file}: {entry}"]
     if entry.sidecar.sha256 != cache.sha256:
-        return [f"{cache.file}: its bytes are not those that the lock tells of"]
+        return [f"{cache.file}: SHA-256 does not match the lock"]
     differ = tactic_differences(lock, entry.sidecar.winners)
     problems = [f"{cache.file}: {d}" for d in differ]
     return problems + [f"{cache.file}: {d}" for d in _identity_differences(lock, entry.sidecar)]
 
 
 def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...]:
-    """In what the sidecar of a lock's cache tells of another machine, builder or build."""
+    """Where the sidecar of a lock's cache has another machine, builder or build."""
     identity = sidecar.identity
-    told = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
+    found = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
     gpu = lock.gpu
     here = {"builder": lock.backend_version}
     if gpu is not None:
         here |= {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
-    plain = mapping_differences(here, told)
+    plain = mapping_differences(here, found)
     return plain + mapping_differences(implementation_flags(lock.flags), identity.flags, "flag ")
 
 
@@ -199,7 +201,7 @@ def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[
 
     Args:
         lock: to replay.
-        machine: the one at hand.
+        machine: this one.
         backend_version: of the builder here; None where it is not installed.
     """
     wanted = {"backend version": lock.backend_version}
@@ -229,17 +231,29 @@ def require_qualified(lock: Lock, path: str, machine: Machine, backend_version: 
         raise LockUnqualifiedError(path=path, differences=tuple(map(str, differ)))
 
 
+def check_lock(lock: Lock, path: str, backend: Backend) -> None:
+    """Refuses a lock that cannot be replayed on this machine.
+
+    Raises:
+        LockMismatchError: another backend recorded it.
+        LockUnqualifiedError: it was recorded on another GPU, driver or version.
+    """
+    differ = mapping_differences({"backend": lock.backend}, {"backend": backend.name})
+    require_replayed(path, tuple(map(str, differ)))
+    require_qualified(lock, path, read_machine(), backend.version())
+
+
 # --- against a build that replays it ---
 
 
 def replay_problems_before(
-    lock: Lock, asked: Lock, winners: Mapping[str, str], sidecar: Sidecar
+    lock: Lock, requested: Lock, winners: Mapping[str, str], sidecar: Sidecar
 ) -> tuple[str, ...]:
     """Why a locked build must not begin; empty where it may.
 
     Args:
         lock: to replay.
-        asked: of the build that was asked for; only what goes in is looked at.
+        requested: of the build that was asked for; only what goes in is compared.
         winners: key -> tactic hash of the timing cache that would be attached.
         sidecar: of that cache.
     """
@@ -248,14 +262,14 @@ def replay_problems_before(
     if lock.timing_cache is None:
         return ("the lock names no timing cache",)
     problems = [
-        *map(str, input_differences(lock, asked)),
+        *map(str, input_differences(lock, requested)),
         *map(str, tactic_differences(lock, winners)),
         *(f"{CACHE}: {d}" for d in _identity_differences(lock, sidecar)),
     ]
     if sidecar.sha256 != lock.timing_cache.sha256:
-        problems.append(f"{CACHE}: its bytes are not those that the lock tells of")
+        problems.append(f"{CACHE}: SHA-256 does not match the lock")
     # Where a tactic was changed its layers contradict it too, which would say the same again.
-    inner = () if problems else inner_problems(lock)
+    inner = () if problems else consistency_problems(lock)
     return (*problems, *(f"the lock contradicts itself: {p}" for p in inner))
 
 

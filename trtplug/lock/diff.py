@@ -1,8 +1,8 @@
 """Two locks compared: by field, by layer, by ONNX node, by cache key, by site.
 
 Layers are found again by the ONNX nodes in them, since their names hold counters and positions;
-those without nodes by their names without counters. The view by node tells what became of each node
-however its layer is called and whatever else was fused into it. Pure.
+those without nodes by their names without counters. The view by node shows how each node is
+run, whatever its layer is called and what else was fused into it. Pure.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LockDiff:
 
     @property
     def differs(self) -> bool:
-        """Whether inputs or choices differ, or a digest that stands for them."""
+        """Whether inputs or choices differ, or a digest that covers them."""
         digest = any(d.field == "engine canonical sha256" for d in self.outputs)
         return bool(self.inputs) or self.choices_differ or (digest and self.bytes_count)
 
@@ -180,7 +180,7 @@ def _site_words(site: LockSite) -> Iterator[str]:
     yield site.choice
     yield site.tactic or ""
     yield f"ptx {site.ptx_sha256[:_PTX_DIGITS]}" if site.ptx_sha256 else ""
-    # All that tells two plugins apart where the builder does not say which tactic it took.
+    # All that distinguishes two plugins where the builder does not report its tactic.
     yield f"offer {site.kit_sha256[:_PTX_DIGITS]}" if site.kit_sha256 else ""
 
 
@@ -262,9 +262,9 @@ def _by_plain_name(layer: LockLayer) -> Hashable:
 
 
 def _choice_differences(one: LockLayer, two: LockLayer) -> tuple[Difference, ...]:
-    """A tactic that one of the two does not tell is no difference.
+    """A tactic that one of the two does not have is no difference.
 
-    A hit in the timing cache tells none; its kernel's name does, and so do the winners by key.
+    A hit in the timing cache reports none; its kernel's name does, and so do the winners by key.
     """
     before, after = _choice(one), _choice(two)
     if not (one.tactic_hash and two.tactic_hash):
@@ -287,7 +287,7 @@ def _node_changes(
     for node in dict.fromkeys((*one, *two)):
         runs, others = one.get(node, Counter()), two.get(node, Counter())
         if not all(tactic for _, _, tactic in (*runs, *others)):
-            # As for layers: a tactic that is not told is no difference.
+            # As for layers: a tactic that is not reported is no difference.
             runs, others = _without_tactics(runs), _without_tactics(others)
         if runs != others:
             yield NodeChange(node=node, before=_words(runs), after=_words(others))

@@ -1,6 +1,6 @@
 """The lock: what went into an engine and what came out, so that a build can be compared later.
 
-Written by every build. What a builder does not tell is None, and an empty tuple says that there was
+Written by every build. What a builder does not report is None; an empty tuple says that there was
 nothing: TensorRT-RTX records no tactics, since its kernels are chosen when the engine first runs.
 """
 
@@ -38,7 +38,7 @@ class LockLayer:
     kernel: str | None
     kernel_status: str
     cache_key: str | None
-    """Of the layer in the timing cache, where the builder's log tells."""
+    """Of the layer in the timing cache, where the builder's log has it."""
     tactic_hash: str | None
 
 
@@ -53,7 +53,7 @@ class LockTactic:
     kernel: str | None
     onnx_nodes: tuple[str, ...]
     asked_by: Literal["pin", "ban", "prefer"] | None = None
-    """Set where a wish overruled the builder."""
+    """Set where an option overrode the builder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

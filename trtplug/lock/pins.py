@@ -1,4 +1,4 @@
-"""`--pin`, `--ban`, `--prefer`: from candidate tables and wishes to edits of the timing cache.
+"""`--pin`, `--ban`, `--prefer`: from candidate tables and overrides to edits of the timing cache.
 
 Pure. A build that starts with an empty cache records its tables (a hit prints none), these
 functions say which winners to replace, and a second build with the edited cache makes the engine.
@@ -38,7 +38,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TacticWishes:
+class TacticOverrides:
     """All that was asked for; a pin counts more than a preference, and a ban more than both."""
 
     pins: tuple[Pin, ...] = ()
@@ -79,26 +79,28 @@ def parse_pin(text: str) -> Pin:
 
 def plan_edits(
     tables: Sequence[CandidateTable],
-    wishes: TacticWishes,
+    overrides: TacticOverrides,
     names: Mapping[str, Collection[str]],
 ) -> tuple[CacheEdit, ...]:
-    """The edits that make a build honour the wishes; empty where it does already.
+    """The edits that make a build honour the overrides; empty where it does already.
 
-    Among the tactics that a wish leaves, the fastest is taken.
+    Among the tactics that an override leaves, the fastest is taken.
 
     Args:
         tables: of the build that recorded them; where a key has several, the last one counts.
-        wishes: what was asked for.
+        overrides: what was asked for.
         names: cache key -> further names of its operation: engine layers, ONNX nodes.
 
     Raises:
-        TacticUnavailableError: a wish cannot be honoured.
+        TacticUnavailableError: an override that cannot be kept.
     """
     by_key = {table.key: table for table in tables}
-    pinned = _pinned(by_key, wishes.pins, names)
-    _check_prefers(by_key.values(), wishes.prefers)
+    pinned = _pinned(by_key, overrides.pins, names)
+    _check_prefers(by_key.values(), overrides.prefers)
     edits = (
-        _edit(table, pinned.get(key), wishes) for key, table in by_key.items() if table.candidates
+        _edit(table, pinned.get(key), overrides)
+        for key, table in by_key.items()
+        if table.candidates
     )
     return tuple(edit for edit in edits if edit is not None)
 
@@ -130,7 +132,7 @@ def edit_problems(edits: Sequence[CacheEdit], after: Mapping[str, str]) -> tuple
 
 
 def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, ...]:
-    """Layers of the finished engine that use a banned kernel, whatever the log had said.
+    """Layers of the finished engine that use a banned kernel, though the log had none.
 
     Args:
         bans: globs.
@@ -187,8 +189,8 @@ def _check_prefers(tables: Collection[CandidateTable], prefers: Sequence[str]) -
             )
 
 
-def _edit(table: CandidateTable, pin: Pin | None, wishes: TacticWishes) -> CacheEdit | None:
-    taken, reason = _wanted(table, pin, wishes)
+def _edit(table: CandidateTable, pin: Pin | None, overrides: TacticOverrides) -> CacheEdit | None:
+    taken, reason = _wanted(table, pin, overrides)
     if taken is None or taken.tactic_hash == table.selected:
         return None
     if not table.complete or table.selected is None:
@@ -205,19 +207,19 @@ def _edit(table: CandidateTable, pin: Pin | None, wishes: TacticWishes) -> Cache
 
 
 def _wanted(
-    table: CandidateTable, pin: Pin | None, wishes: TacticWishes
+    table: CandidateTable, pin: Pin | None, overrides: TacticOverrides
 ) -> tuple[Candidate | None, EditReason]:
-    """The candidate that the wishes ask for; None where they leave the builder's own choice."""
-    allowed = [c for c in table.candidates if not _matches(c, wishes.bans)]
+    """The candidate that the overrides ask for; None where they leave the builder's own choice."""
+    allowed = [c for c in table.candidates if not _matches(c, overrides.bans)]
     if pin is not None:
         return _pinned_candidate(table, pin, allowed), "pin"
-    preferred = [c for c in allowed if _matches(c, wishes.prefers)]
+    preferred = [c for c in allowed if _matches(c, overrides.prefers)]
     if preferred:
         return _keep_or_fastest(table, preferred), "prefer"
     if len(allowed) == len(table.candidates):
         return None, "ban"
     if not allowed:
-        raise _unavailable(table, f"--ban {' '.join(wishes.bans)} leaves it no tactic")
+        raise _unavailable(table, f"--ban {' '.join(overrides.bans)} leaves it no tactic")
     return _keep_or_fastest(table, allowed), "ban"
 
 

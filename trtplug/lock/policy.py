@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from trtplug.errors import OptionUnsupportedError, UsageError
 from trtplug.globs import as_flag
-from trtplug.lock.pins import TacticWishes
+from trtplug.lock.pins import TacticOverrides
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Backend
@@ -22,17 +22,17 @@ the store alone. `require`: as `use`, and anything but a hit fails the gate."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TacticPolicy:
-    """At most one of wishes and a lock; a lock and wishes leave no room for a required cache."""
+    """At most one of overrides and a lock; with either, a cache hit cannot be required."""
 
-    wishes: TacticWishes = field(default_factory=TacticWishes)
+    overrides: TacticOverrides = field(default_factory=TacticOverrides)
     cache: CacheUse = "use"
     locked: Path | None = None
     """The lock to replay."""
 
     @property
-    def wished(self) -> bool:
+    def has_overrides(self) -> bool:
         """Whether any tactic was asked for."""
-        return self.wishes != TacticWishes()
+        return self.overrides != TacticOverrides()
 
     def check(self) -> None:
         """Refuses combinations that cannot be meant.
@@ -40,12 +40,12 @@ class TacticPolicy:
         Raises:
             UsageError: such a combination.
         """
-        if self.locked is not None and self.wished:
+        if self.locked is not None and self.has_overrides:
             raise UsageError(
                 "--locked replays a lock as it is, so --pin, --ban and --prefer cannot be honoured",
                 "leave out --locked to record a new lock with them",
             )
-        if self.cache == "require" and (self.wished or self.locked is not None):
+        if self.cache == "require" and (self.has_overrides or self.locked is not None):
             raise UsageError(
                 "--require-cache is about the store's timing cache, and this build does not use it",
                 "--pin, --ban and --prefer time every tactic anew; --locked brings its own cache",
@@ -53,15 +53,15 @@ class TacticPolicy:
 
     def as_flags(self) -> dict[str, str]:
         """What was asked for, as text, for plan, report and lock."""
-        wishes = self.wishes
-        pins = sorted(f"{pin.layer}={pin.tactic}" for pin in wishes.pins)
-        given = {"pin": pins, "ban": wishes.bans, "prefer": wishes.prefers}
-        return {name: as_flag(words, WISH_SEPARATOR) for name, words in given.items() if words}
+        overrides = self.overrides
+        pins = sorted(f"{pin.layer}={pin.tactic}" for pin in overrides.pins)
+        given = {"pin": pins, "ban": overrides.bans, "prefer": overrides.prefers}
+        return {name: as_flag(words, OVERRIDE_SEPARATOR) for name, words in given.items() if words}
 
 
-WISH_SEPARATOR = "; "
+OVERRIDE_SEPARATOR = "; "
 
-WISH_FLAGS = ("pin", "ban", "prefer")
+OVERRIDE_FLAGS = ("pin", "ban", "prefer")
 """Names in `as_flags`; a lock that is replayed brings its own."""
 
 
@@ -79,7 +79,7 @@ def check_policy(policy: TacticPolicy, backend: Backend) -> None:
     policy.check()
     if backend.capabilities().timing_cache:
         return
-    options = [f"--{name}" for name in WISH_FLAGS if getattr(policy.wishes, f"{name}s")]
+    options = [f"--{name}" for name in OVERRIDE_FLAGS if getattr(policy.overrides, f"{name}s")]
     options += ["--require-cache"] if policy.cache == "require" else []
     if options:
         raise OptionUnsupportedError(
@@ -104,22 +104,6 @@ def open_lock(policy: TacticPolicy) -> Lock | None:
     return read_lock(policy.locked)
 
 
-def check_lock(lock: Lock, path: str, backend: Backend) -> None:
-    """Refuses a lock that cannot be replayed on this machine.
-
-    Raises:
-        LockMismatchError: another backend recorded it.
-        LockUnqualifiedError: it was recorded on another GPU, driver or version.
-    """
-    from trtplug.backends.gpu import read_machine
-    from trtplug.lock.check import require_qualified, require_replayed
-    from trtplug.timing.identity import mapping_differences
-
-    differ = mapping_differences({"backend": lock.backend}, {"backend": backend.name})
-    require_replayed(path, tuple(map(str, differ)))
-    require_qualified(lock, path, read_machine(), backend.version())
-
-
-def wishes_of(lock: Lock) -> dict[str, str]:
-    """Flags of the wishes that a lock's tactics fulfil already: they are replayed with it."""
-    return {name: lock.flags[name] for name in WISH_FLAGS if name in lock.flags}
+def override_flags(lock: Lock) -> dict[str, str]:
+    """Flags of the overrides that a lock was made with: its tactics hold them already."""
+    return {name: lock.flags[name] for name in OVERRIDE_FLAGS if name in lock.flags}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from trtplug.errors import UsageError
-from trtplug.model.precision_options import PrecisionWish
+from trtplug.model.precision_options import PrecisionOptions
 from trtplug.tensor import ShapeRange, parse_shape_range
 
 PathLike = str | os.PathLike[str]
@@ -64,7 +64,7 @@ def _sizes(given: str | Sequence[int]) -> str:
     return given if isinstance(given, str) else "x".join(map(str, given)) or "scalar"
 
 
-def to_precision(target: Precision, io: IoPrecision, keep_fp32: Iterable[str]) -> PrecisionWish:
+def to_precision(target: Precision, io: IoPrecision, keep_fp32: Iterable[str]) -> PrecisionOptions:
     """What to compute in.
 
     Raises:
@@ -76,4 +76,4 @@ def to_precision(target: Precision, io: IoPrecision, keep_fp32: Iterable[str]) -
     ):
         if value not in known:
             raise UsageError(f"unknown --{name} {value!r}", f"it is one of {', '.join(known)}")
-    return PrecisionWish(target=target, io=io, keep_fp32=to_texts("keep_fp32", keep_fp32))
+    return PrecisionOptions(target=target, io=io, keep_fp32=to_texts("keep_fp32", keep_fp32))

@@ -9,7 +9,7 @@ from trtplug.globs import as_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionWish:
+class PrecisionOptions:
     """What `--precision` and its companions ask for."""
 
     target: Literal["keep", "fp16", "bf16"] = "keep"

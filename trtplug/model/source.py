@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from onnx import GraphProto, NodeProto
 
-    from trtplug.model.precision_options import PrecisionWish
+    from trtplug.model.precision_options import PrecisionOptions
 
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\[\]{}\x85\u2028\u2029]|, ")
@@ -173,7 +173,7 @@ def read_source(
     path: Path,
     sha256: str,
     given: tuple[ShapeRange, ...],
-    precision: PrecisionWish,
+    precision: PrecisionOptions,
     more: tuple[tuple[ShapeRange, ...], ...] = (),
 ) -> Source:
     """Reads a model of a known digest and makes it what the builder is to have.
@@ -200,16 +200,16 @@ def read_source(
     )
 
 
-def in_precision(model: Model, wish: PrecisionWish) -> tuple[Model, tuple[Island, ...]]:
+def in_precision(model: Model, options: PrecisionOptions) -> tuple[Model, tuple[Island, ...]]:
     """The model in the precision asked for, and the nodes that stay in float32.
 
     Raises:
         PrecisionError: it cannot be given that precision, or nothing would change.
     """
-    if wish.target == "keep":
+    if options.target == "keep":
         return model, ()
     from trtplug.model.precision import change_precision
     from trtplug.model.save import joined
 
-    change = change_precision(model, wish.target, io=wish.io, keep_fp32=wish.keep_fp32)
+    change = change_precision(model, options.target, io=options.io, keep_fp32=options.keep_fp32)
     return joined(change.parts, model), change.islands

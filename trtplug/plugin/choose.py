@@ -1,6 +1,6 @@
 """Which sites get the plugin: a choice for each, with its reason in a sentence. Pure.
 
-A choice is made once, from the model, the wish and measurements; no time is guessed. `auto` takes
+A choice is made once, from the model, options and measurements; no time is guessed. `auto` takes
 the plugin only where a measurement of that very problem, on a GPU of that name, says that it wins
 with all reformats that it brings.
 """
@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 from trtplug.errors import NodeInvalidError, ShapeError, UsageError
 from trtplug.globs import matches_any
 from trtplug.kernels.choose import Offer, Place, choose_offer
-from trtplug.kernels.either import ALL_TACTICS, EitherProblem
+from trtplug.kernels.either import ALL_TACTICS, EitherProblem, EitherTactic, find_either
 from trtplug.kernels.problems import Unsized, pair_problem, site_problem, size_ranges
 from trtplug.kernels.space import DEFAULT_SHARED_BYTES
 from trtplug.model.graph import index_graph
 from trtplug.plan import PlannedSite
 from trtplug.plugin.evidence import NO_EVIDENCE, Evidence, problem_digest
-from trtplug.plugin.options import PluginWish
+from trtplug.plugin.options import PluginOptions
 from trtplug.profile import find_profile
 from trtplug.rewrite.find import find_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trtplug.model.source import Source
     from trtplug.plugin.evidence import SiteMeasurement
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedUnit:
-    """What one kernel could take: a site, or a pair of two."""
+class PluginCandidate:
+    """What one kernel could compute: a site, or a pair of two."""
 
     label: str
     """Of its convolution; of a pair both, such as `dw+pw`."""
@@ -55,71 +55,82 @@ class AskedUnit:
 class PluginUnit:
     """A site or pair that gets the plugin."""
 
-    asked: AskedUnit
+    candidate: PluginCandidate
     problem: EitherProblem
-    offer: Offer
-    reason: str
+    tactics: tuple[EitherTactic, ...]
+    """Offered to the builder; all read one packing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """A choice for each site and pair of a model."""
+class PluginQuery:
+    """What the choices for one GPU are made from, beside the model."""
 
-    sites: tuple[PlannedSite, ...]
-    """Pairs first, then sites, each in the model's order."""
-    units: tuple[PluginUnit, ...]
-    """Those that get the plugin."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """All that choices are made from, beside the model."""
-
-    wish: PluginWish
+    options: PluginOptions
     gpu: str
-    """Name of the GPU, as its driver tells it."""
+    """Name of the GPU, as its driver reports it."""
     place: Place
     evidence: Evidence = NO_EVIDENCE
 
 
-def choose_sites(units: Sequence[AskedUnit], ask: Ask) -> Choices:
-    """The choices.
+def choose_sites(
+    candidates: Sequence[PluginCandidate], query: PluginQuery
+) -> tuple[PlannedSite, ...]:
+    """The choices: pairs first, then sites, each in the model's order.
 
     Args:
-        units: every site of the model, and every pair.
-        ask: what is wished, where, and what is known.
+        candidates: every site of the model, and every pair.
+        query: options, GPU and measurements.
 
     Raises:
         UsageError: a glob that matches nothing.
     """
-    labels = [u.label for u in units if ask.wish.pairs or not u.is_pair]
-    _check_globs("--plugin-sites", ask.wish.sites, labels, "`trtplug sites` lists them")
+    options = query.options
+    labels = [c.label for c in candidates if options.pairs or not c.is_pair]
+    _check_globs("--plugin-sites", options.sites, labels, "`trtplug sites` lists them")
     names = [t.name for t in ALL_TACTICS]
-    _check_globs("--plugin-tactics", ask.wish.tactics, names, "`trtplug kernels list` lists them")
-    inside: dict[str, PluginUnit] = {}
+    _check_globs("--plugin-tactics", options.tactics, names, "`trtplug kernels list` lists them")
+    pairs: dict[str, PlannedSite] = {}
     planned = []
-    for unit in sorted(units, key=lambda u: not u.is_pair):
-        around = inside.get(unit.convs[0])
-        decided = _decide(unit, ask) if around is None else around
-        if isinstance(decided, PluginUnit):
-            inside |= dict.fromkeys(unit.convs, decided)
-        planned.append(_planned(unit, decided))
-    chosen = {id(u): u for u in inside.values()}
-    return Choices(sites=tuple(planned), units=tuple(chosen.values()))
+    for candidate in sorted(candidates, key=lambda c: not c.is_pair):
+        pair = pairs.get(candidate.convs[0])
+        site = _planned(candidate, query if pair is None else pair)
+        if candidate.is_pair and pair is None and site.choice == "plugin":
+            pairs |= dict.fromkeys(candidate.convs, site)
+        planned.append(site)
+    return tuple(planned)
 
 
-def without(choices: Choices, gone: dict[str, str]) -> Choices:
+def plugin_units(
+    candidates: Sequence[PluginCandidate], sites: Sequence[PlannedSite]
+) -> tuple[PluginUnit, ...]:
+    """The units to build for the sites of a plan; both sites of a pair are one unit.
+
+    Args:
+        candidates: of the same model.
+        sites: as `choose_sites` orders them.
+    """
+    by_label = {c.label: c for c in candidates}
+    units: list[PluginUnit] = []
+    taken: set[str] = set()
+    for site in sites:
+        candidate = by_label[site.site]
+        if site.choice == "native" or candidate.problem is None or site.convs[0] in taken:
+            continue
+        taken.update(site.convs)
+        tactics = tuple(t for name in site.tactics if (t := find_either(name)) is not None)
+        units.append(PluginUnit(candidate=candidate, problem=candidate.problem, tactics=tactics))
+    return tuple(units)
+
+
+def without(sites: Sequence[PlannedSite], lost: Mapping[str, str]) -> tuple[PlannedSite, ...]:
     """The same with some units native after all: label of the unit -> reason."""
-    left = tuple(u for u in choices.units if u.asked.label not in gone)
-    convs = {c: gone[u.asked.label] for u in choices.units if u.asked.label in gone
-             for c in u.asked.convs}  # fmt: skip
-    sites = []
-    for site in choices.sites:
-        reasons = {convs.get(c) for c in site.convs}
-        reason = reasons.pop() if len(reasons) == 1 else None
-        lost = reason is not None and site.choice == "plugin"
-        sites.append(_as_native(site, reason or "") if lost else site)
-    return Choices(sites=tuple(sites), units=left)
+    reasons = {c: lost[s.site] for s in sites if s.site in lost for c in s.convs}
+    return tuple(_as_native(s, reasons[s.convs[0]]) if _is_lost(s, reasons) else s for s in sites)
+
+
+def _is_lost(site: PlannedSite, reasons: Mapping[str, str]) -> bool:
+    found = {reasons.get(conv) for conv in site.convs}
+    return site.choice == "plugin" and len(found) == 1 and None not in found
 
 
 def _as_native(site: PlannedSite, reason: str) -> PlannedSite:
@@ -138,29 +149,30 @@ def _matches(name: str, globs: tuple[str, ...]) -> bool:
     return not globs or matches_any(name, globs)
 
 
-def _decide(unit: AskedUnit, ask: Ask) -> PluginUnit | str:
-    """The unit with what is offered for it, or why it is native."""
-    wish = ask.wish
-    if wish.mode == "never":
+def _decide(candidate: PluginCandidate, query: PluginQuery) -> tuple[Offer, str] | str:
+    """What is offered for a candidate and why, or why it is native."""
+    options, problem = query.options, candidate.problem
+    if options.mode == "never":
         return "--plugin never"
-    if unit.is_pair and not wish.pairs:
+    if candidate.is_pair and not options.pairs:
         return "--no-plugin-pairs"
-    if not _matches(unit.label, wish.sites):
+    if not _matches(candidate.label, options.sites):
         return "not among --plugin-sites"
-    if unit.problem is None:
-        return unit.obstacle
-    measured = ask.evidence.find(unit.problem, ask.gpu)
-    if wish.mode == "auto" and (measured is None or not measured.plugin_wins):
+    if problem is None:
+        return candidate.obstacle
+    measured = query.evidence.find(problem, query.gpu)
+    if options.mode == "auto" and (measured is None or not measured.plugin_wins):
         return _why_native(measured)
     tactic = measured.tactic if measured is not None else None
-    offer = choose_offer(unit.problem, ask.place, lambda n: _matches(n, wish.tactics), tactic)
+    offer = choose_offer(problem, query.place, lambda n: _matches(n, options.tactics), tactic)
     if isinstance(offer, str):
         return offer
-    if wish.mode == "auto" and tactic is not None and all(t.name != tactic for t in offer.tactics):
-        # What was measured says nothing of other kernels.
+    offered = [t.name for t in offer.tactics]
+    if options.mode == "auto" and tactic is not None and tactic not in offered:
+        # A measurement of one kernel does not carry over to others.
         return f"{tactic}, which was measured, is no tactic that may be offered here"
-    reason = "--plugin always" if wish.mode == "always" else _why_plugin(measured)
-    return PluginUnit(asked=unit, problem=unit.problem, offer=offer, reason=reason)
+    reason = "--plugin always" if options.mode == "always" else _why_plugin(measured)
+    return offer, f"{reason}; {offer.why}"
 
 
 def _why_native(measured: SiteMeasurement | None) -> str:
@@ -187,58 +199,47 @@ def _figures(measured: SiteMeasurement) -> str:
     )
 
 
-def _planned(unit: AskedUnit, decided: PluginUnit | str) -> PlannedSite:
-    digest = problem_digest(unit.problem) if unit.problem is not None else None
-    if isinstance(decided, str):
-        return PlannedSite(
-            site=unit.label,
-            convs=unit.convs,
-            choice="native",
-            reason=decided,
-            problem_sha256=digest,
-            tactics=(),
-            packing=None,
-        )
-    own = decided.asked is unit
-    reason = f"{decided.reason}; {decided.offer.why}" if own else f"in pair {decided.asked.label}"
-    return PlannedSite(
-        site=unit.label,
-        convs=unit.convs,
-        choice="plugin",
-        reason=reason,
-        problem_sha256=digest,
-        tactics=tuple(t.name for t in decided.offer.tactics),
-        packing=decided.offer.packing,
+def _planned(candidate: PluginCandidate, by: PluginQuery | PlannedSite) -> PlannedSite:
+    """The choice for a candidate, made from a query or given by the pair that it is in."""
+    native = PlannedSite(
+        site=candidate.label,
+        convs=candidate.convs,
+        choice="native",
+        reason="",
+        problem_sha256=problem_digest(candidate.problem) if candidate.problem else None,
+        tactics=(),
+        packing=None,
+    )
+    if isinstance(by, PlannedSite):
+        reason, tactics, packing = f"in pair {by.site}", by.tactics, by.packing
+    else:
+        decided = _decide(candidate, by)
+        if isinstance(decided, str):
+            return dataclasses.replace(native, reason=decided)
+        offer, reason = decided
+        tactics, packing = tuple(t.name for t in offer.tactics), offer.packing
+    return dataclasses.replace(
+        native, choice="plugin", reason=reason, tactics=tactics, packing=packing
     )
 
 
-def choices_of(source: Source, ask: Ask) -> Choices:
-    """The choices for a model in the precision asked for, over all its optimization profiles.
-
-    Raises:
-        UsageError: a glob that matches nothing.
-        NodeInvalidError: a convolution contradicts itself.
-    """
-    return choose_sites(list_units(source), ask)
-
-
-def make_ask(
-    wish: PluginWish,
+def make_query(
+    options: PluginOptions,
     evidence: Evidence,
     gpu: str,
     sm: Sm,
     gpus: tuple[str, ...],
     profiles: tuple[GpuProfile, ...],
     shared_bytes: int | None,
-) -> Ask:
+) -> PluginQuery:
     """What choices on a GPU are made from.
 
     Args:
-        wish: what the user asked for.
+        options: as the user gave them.
         evidence: measurements.
-        gpu: name of the GPU, as its driver tells it.
+        gpu: name of the GPU, as its driver reports it.
         sm: of the GPU.
-        gpus: names of profiles of that SM; the first stands in where the GPU has none of its own.
+        gpus: names of profiles of that SM; the first is used where the GPU has none of its own.
         profiles: all of them.
         shared_bytes: limit on a tactic's shared memory, where the user gave one.
     """
@@ -246,11 +247,15 @@ def make_ask(
     profile = next((p for p in known if p is not None and p.sm == sm), None)
     shared = DEFAULT_SHARED_BYTES if shared_bytes is None else shared_bytes
     place = Place(sm=sm, profile=profile, shared_bytes=shared)
-    return Ask(wish=wish, gpu=gpu, place=place, evidence=evidence)
+    return PluginQuery(options=options, gpu=gpu, place=place, evidence=evidence)
 
 
-def list_units(source: Source) -> tuple[AskedUnit, ...]:
-    """Every site and every pair of a model."""
+def list_candidates(source: Source) -> tuple[PluginCandidate, ...]:
+    """Every site and every pair of a model, over all its optimization profiles.
+
+    Raises:
+        NodeInvalidError: a convolution contradicts itself.
+    """
     model = source.model
     found = find_all(model)
     main = {node.label for node in index_graph(model.proto.graph).nodes}
@@ -268,16 +273,17 @@ def list_units(source: Source) -> tuple[AskedUnit, ...]:
         problems = {s.conv: site_problem(s, sizes, None) for s in found.sites}
         problems |= {p.label: pair_problem(p, sizes, None) for p in found.pairs}
     return tuple(
-        _unit(label, both, problems[label], inside=both[0] in main) for label, both in convs.items()
+        _candidate(label, both, problems[label], inside=both[0] in main)
+        for label, both in convs.items()
     )
 
 
-def _unit(
+def _candidate(
     label: str, convs: tuple[str, ...], problem: EitherProblem | Unsized, *, inside: bool
-) -> AskedUnit:
+) -> PluginCandidate:
     if not inside:
-        obstacle = "it stands in a subgraph"
+        obstacle = "it is in a subgraph"
     else:
         obstacle = problem.problem if isinstance(problem, Unsized) else ""
     usable = None if obstacle or isinstance(problem, Unsized) else problem
-    return AskedUnit(label=label, convs=convs, problem=usable, obstacle=obstacle)
+    return PluginCandidate(label=label, convs=convs, problem=usable, obstacle=obstacle)

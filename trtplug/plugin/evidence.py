@@ -120,8 +120,8 @@ def read_evidence(file: Path | None) -> Evidence:
         data = file.read_bytes()
         text = data.decode("utf-8")
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None)
-        problem = told.lower() if told else "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None)
+        problem = reason.lower() if reason else "it is not UTF-8 text"
         raise FileUnreadableError(path=str(file), problem=problem) from error
     return Evidence(measurements=_read_lines(text, file), sha256=hashlib.sha256(data).hexdigest())
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtplug.kernels import nvrtc
 from trtplug.kernels.compile import Kernel, Refused, compile_many
 from trtplug.kernels.either import EitherTactic, generate_either
 from trtplug.kernels.kit import KitKernel, KitSite, ptx_digest
 from trtplug.kernels.source import plugin_headers
-from trtplug.plugin.choose import Choices, PluginUnit, without
+from trtplug.plugin.choose import PluginUnit
+from trtplug.settings import resource_folder
+from trtplug.store import key_of, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from trtplug.kernels.compile import Outcome
     from trtplug.store import Store
@@ -32,11 +35,11 @@ class ReadyUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyKernels:
-    """What came of compiling."""
+    """The kernels that compiled, and the units that have any."""
 
-    choices: Choices
-    """With those native after all that no kernel was left for."""
     units: tuple[ReadyUnit, ...]
+    lost: dict[str, str]
+    """Label of each unit without a kernel -> why."""
     ptx: dict[str, str]
     """Digest -> PTX of all kernels in `units`."""
     refused: tuple[Refused, ...]
@@ -44,15 +47,15 @@ class ReadyKernels:
 
     @property
     def log(self) -> str:
-        """The compiler's words about all that it refused; empty where it took everything."""
+        """The compiler's messages about all that it refused; empty where it took everything."""
         return "\n".join(
             f"== {r.name} for {r.sm}, source {r.digest}: {r.status}\n{r.log.rstrip()}\n"
             for r in self.refused
         )
 
 
-def compile_choices(
-    choices: Choices,
+def compile_units(
+    units: Sequence[PluginUnit],
     sm: Sm,
     store: Store | None,
     jobs: int,
@@ -61,7 +64,7 @@ def compile_choices(
     """Compiles what is offered; a kernel that is refused drops out, and the others go on.
 
     Args:
-        choices: what is offered for which site.
+        units: with the tactics that are offered for each.
         sm: of the GPU.
         store: where kernels are kept; None compiles all of them.
         jobs: kernels at once.
@@ -73,43 +76,41 @@ def compile_choices(
     headers = plugin_headers()
     wanted = [
         (unit, tactic, generate_either(tactic, unit.problem, sm, headers))
-        for unit in choices.units
-        for tactic in unit.offer.tactics
+        for unit in units
+        for tactic in unit.tactics
     ]
     outcomes = compile_many([(source, sm) for _, _, source in wanted], store, jobs, done)
-    made: dict[str, list[tuple[EitherTactic, Outcome]]] = {}
+    tried: dict[str, list[tuple[EitherTactic, Outcome]]] = {u.candidate.label: [] for u in units}
     for (unit, tactic, _), outcome in zip(wanted, outcomes, strict=True):
-        made.setdefault(unit.asked.label, []).append((tactic, outcome))
-    ready = tuple(
-        _ready(unit, kernels)
-        for unit in choices.units
-        if (kernels := list(_kernels(made[unit.asked.label])))
-    )
-    left = {r.unit.asked.label for r in ready}
-    gone = {label: _why_gone(tried) for label, tried in made.items() if label not in left}
+        tried[unit.candidate.label].append((tactic, outcome))
+    ready = [_ready(unit, tried[unit.candidate.label]) for unit in units]
     return ReadyKernels(
-        choices=without(choices, gone),
-        units=ready,
+        units=tuple(r for r in ready if isinstance(r, ReadyUnit)),
+        lost={
+            u.candidate.label: r for u, r in zip(units, ready, strict=True) if isinstance(r, str)
+        },
         ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, Kernel)},
         refused=tuple({o.digest: o for o in outcomes if isinstance(o, Refused)}.values()),
     )
 
 
-def kernels_wanted(choices: Choices) -> int:
-    """How many kernels `compile_choices` asks for."""
-    return sum(len(unit.offer.tactics) for unit in choices.units)
-
-
-def _kernels(tried: list[tuple[EitherTactic, Outcome]]) -> Iterator[tuple[EitherTactic, Kernel]]:
-    return ((tactic, outcome) for tactic, outcome in tried if isinstance(outcome, Kernel))
-
-
-def _ready(unit: PluginUnit, kernels: list[tuple[EitherTactic, Kernel]]) -> ReadyUnit:
+def _ready(unit: PluginUnit, tried: list[tuple[EitherTactic, Outcome]]) -> ReadyUnit | str:
+    """The unit with the kernels that compiled, or why it has none."""
+    kernels = [(tactic, outcome) for tactic, outcome in tried if isinstance(outcome, Kernel)]
+    if not kernels:
+        names = ", ".join(tactic.name for tactic, _ in tried)
+        return f"no kernel compiled of {names}: kernels.log has the compiler's messages"
     offered = tuple(KitKernel(tactic=t.name, ptx_sha256=ptx_digest(k.ptx)) for t, k in kernels)
     site = KitSite(problem=unit.problem, kernels=offered)
     return ReadyUnit(unit=unit, site=site, tactic=kernels[0][0])
 
 
-def _why_gone(tried: list[tuple[EitherTactic, Outcome]]) -> str:
-    names = ", ".join(tactic.name for tactic, _ in tried)
-    return f"no kernel compiled of {names}: kernels.log has the compiler's words"
+def kernels_digest() -> str:
+    """What the kernels come from: digest of the sources and the compiler's version.
+
+    Raises:
+        CompilerMissingError: NVRTC is not installed.
+    """
+    folder = resource_folder("plugins")
+    sources = {str(file.relative_to(folder)): sha256_of(file) for file in folder.rglob("*.cuh")}
+    return key_of({"sources": sources, "compiler": nvrtc.version()})

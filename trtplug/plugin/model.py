@@ -77,7 +77,7 @@ def write_plugin_model(
     rewrite = rewrite_model(
         base,
         only={c for r in units for c in places.convs(r)},
-        pairs=[label for label, r in placed.items() if r.unit.asked.is_pair],
+        pairs=[label for label, r in placed.items() if r.unit.candidate.is_pair],
         maker=maker,
     )
     save_beside(rewrite.parts, path)
@@ -106,7 +106,7 @@ class _Places:
 
     def convs(self, ready: ReadyUnit) -> tuple[str, ...]:
         """Labels of a unit's convolutions."""
-        return tuple(map(self._label, ready.unit.asked.convs))
+        return tuple(map(self._label, ready.unit.candidate.convs))
 
     def label(self, ready: ReadyUnit) -> str:
         """Label of the unit."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.kernels.kit import make_kit, write_kit
-from trtplug.plugin.choose import Choices, choices_of
-from trtplug.plugin.kernels import compile_choices, kernels_wanted
+from trtplug.plan import PlannedSite
+from trtplug.plugin.choose import plugin_units, without
+from trtplug.plugin.kernels import compile_units
 from trtplug.plugin.model import PlacedUnit, write_plugin_model
 from trtplug.plugin.options import PluginMode
 from trtplug.store import as_output_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trtplug.kernels.compile import Outcome
     from trtplug.model.source import Source
-    from trtplug.plugin.choose import Ask
+    from trtplug.plugin.choose import PluginCandidate, PluginUnit
     from trtplug.plugin.kernels import ReadyKernels
     from trtplug.store import Store
+    from trtplug.target import Sm
 
 
 COMPILING = "Compiling plugin kernels"
@@ -34,7 +36,8 @@ class PluginOffer:
     """The choices for one GPU, and the files that go with them."""
 
     mode: PluginMode
-    choices: Choices
+    sites: tuple[PlannedSite, ...]
+    """As planned; native where no kernel compiled."""
     placed: tuple[PlacedUnit, ...] = ()
     """The plugin nodes of the model that is built."""
     model: Path | None = None
@@ -42,76 +45,64 @@ class PluginOffer:
     kit: Path | None = None
     """Folder of the kit."""
     log: str = ""
-    """What the compiler refused, in its words."""
+    """The compiler's messages about kernels that it refused."""
 
     @property
     def unit_of(self) -> dict[str, PlacedUnit]:
         """Label of a convolution -> the unit that it is in."""
-        return {conv: unit for unit in self.placed for conv in unit.ready.unit.asked.convs}
-
-
-def choices_only(source: Source, ask: Ask) -> PluginOffer:
-    """The choices where no plugin can be among them: nothing is compiled or written.
-
-    Raises:
-        UsageError: a glob that matches nothing.
-    """
-    return PluginOffer(mode=ask.wish.mode, choices=choices_of(source, ask))
+        return {conv: unit for unit in self.placed for conv in unit.ready.unit.candidate.convs}
 
 
 def make_offer(
     source: Source,
-    ask: Ask,
+    planned: PluginOffer,
+    candidates: Sequence[PluginCandidate],
+    sm: Sm,
     folder: Path,
     store: Store,
     jobs: int,
     on_event: Callable[[dict[str, object]], None],
 ) -> PluginOffer:
-    """Chooses, compiles, and writes kit and model.
+    """Compiles the kernels of a plan's sites, and writes kit and model.
 
     Args:
         source: the model; it is not changed.
-        ask: what is wished, where, and what is known.
+        planned: the choices of the plan, without files.
+        candidates: sites and pairs of the model.
+        sm: of the GPU.
         folder: a folder to make for the files; it must last as long as the builder runs.
         store: where kernels are kept.
         jobs: kernels compiled at once.
-        on_event: hears of the progress.
+        on_event: called with each step.
 
     Raises:
-        UsageError: a glob that matches nothing.
         CompilerMissingError: NVRTC is not installed.
         ModelInvalidError: the model with plugin nodes would be larger than protobuf allows.
         OutputError: a file cannot be written.
     """
-    choices = choices_of(source, ask)
-    if not choices.units:
-        return PluginOffer(mode=ask.wish.mode, choices=choices)
-    ready = _compile(choices, ask, store, jobs, on_event)
+    units = plugin_units(candidates, planned.sites)
+    if not units:
+        return planned
+    ready = _compile(units, sm, store, jobs, on_event)
+    offer = replace(planned, sites=without(planned.sites, ready.lost), log=ready.log)
     if not ready.units:
-        return PluginOffer(mode=ask.wish.mode, choices=ready.choices, log=ready.log)
+        return offer
     model, kit = folder / "model.onnx", folder / "kit"
     with as_output_error(folder):
         kit.mkdir(parents=True)
-        write_kit(make_kit(ask.place.sm.number, (r.site for r in ready.units)), ready.ptx, kit)
+        write_kit(make_kit(sm.number, (r.site for r in ready.units)), ready.ptx, kit)
         placed = write_plugin_model(source, ready.units, model)
-    return PluginOffer(
-        mode=ask.wish.mode,
-        choices=ready.choices,
-        placed=placed,
-        model=model,
-        kit=kit,
-        log=ready.log,
-    )
+    return replace(offer, placed=placed, model=model, kit=kit)
 
 
 def _compile(
-    choices: Choices,
-    ask: Ask,
+    units: Sequence[PluginUnit],
+    sm: Sm,
     store: Store,
     jobs: int,
     on_event: Callable[[dict[str, object]], None],
 ) -> ReadyKernels:
-    steps = kernels_wanted(choices) * _SHARE
+    steps = sum(len(unit.tactics) for unit in units) * _SHARE
     on_event({"event": "phase", "name": COMPILING, "parent": None, "steps": steps, "ahead": True})
     done = 0
 
@@ -120,6 +111,6 @@ def _compile(
         done += 1
         on_event({"event": "step", "name": COMPILING, "step": done})
 
-    ready = compile_choices(choices, ask.place.sm, store, jobs, step)
+    ready = compile_units(units, sm, store, jobs, step)
     on_event({"event": "end", "name": COMPILING})
     return ready

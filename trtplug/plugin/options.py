@@ -10,12 +10,15 @@ from trtplug.globs import as_flag
 
 PluginMode = Literal["auto", "always", "never"]
 
+KERNEL_LOG = "kernels.log"
+"""Of a target, beside `build.log`: what the compiler said about kernels that it refused."""
+
 PLUGIN_MODES: tuple[PluginMode, ...] = ("auto", "always", "never")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PluginWish:
-    """Which sites the plugin may have, and which of its tactics."""
+class PluginOptions:
+    """Which sites the plugin may run, and with which of its tactics."""
 
     mode: PluginMode = "auto"
     """`auto`: where a measurement says that it wins; `always`: where any tactic is legal."""

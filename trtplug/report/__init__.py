@@ -1,1 +1,1 @@
-"""What is told of a build: data first, then one renderer a format."""
+"""The report of a build: data first, then one renderer a format."""

@@ -1,8 +1,8 @@
 """Candidate tables of the builder's log joined with the layers of its engine.
 
 The log names operations, the engine names layers; what joins them are ONNX nodes, names and the
-kernel that both tell. A table that fits several layers, or none, is kept apart and says so: a wrong
-join would tell someone to pin the wrong tactic.
+kernel that both report. A table that fits several layers, or none, is kept apart and says so: a
+wrong join would have someone pin the wrong tactic.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tactics:
-    """From earlier passes, the timing cache, and what was asked for."""
+    """From earlier runs, the timing cache, and what was asked for."""
 
     cache: CacheOutcome | None = None
     """What the build did with its timing cache; None where the builder has none."""
     tables: tuple[CandidateTable, ...] = ()
-    """Of an earlier pass or a lock; a table in the build's own log counts more."""
-    asked_by: Mapping[str, EditReason] = field(default_factory=dict)
-    """Cache key -> the wish that overruled the builder."""
+    """Of an earlier run or a lock; a table in the build's own log counts more."""
+    overridden_by: Mapping[str, EditReason] = field(default_factory=dict)
+    """Cache key -> the option that overrode the builder."""
     locked: bool = False
     """Whether a lock was replayed, so that no tactic is the builder's choice."""
     warnings: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Tactics:
         """Cache key -> who decided its tactic, where it was not the builder."""
         if self.locked:
             return {table.key: "lock" for table in self.tables}
-        return dict(self.asked_by)
+        return dict(self.overridden_by)
 
 
 _SUFFIX = re.compile(r"_myl\d+_\d+$")

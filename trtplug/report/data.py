@@ -37,7 +37,7 @@ BoundBy = Literal["memory", "matrix", "vector"]
 TimedBy = Literal["builder", "prediction"]
 
 SelectedBy = Literal["builder", "pin", "ban", "prefer", "lock"]
-"""Who decided a tactic: the builder, by its own timing in this build; a wish (`--pin`, `--ban`,
+"""Who decided a tactic: the builder, by its own timing in this build; an option (`--pin`, `--ban`,
 `--prefer`) against the builder's choice; or the lock that was replayed."""
 """`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
 trtplug from the kernel and the GPU's profile, not measured."""
@@ -137,7 +137,7 @@ class ReportLayer:
     near_tie: bool | None
     """Whether the margin is below 5 %, so that another build may choose otherwise."""
     selected_by: SelectedBy | None
-    """Who decided the tactic; None where there are no candidates to tell it from."""
+    """Who decided the tactic; None where there are no candidates."""
     cache_key: str | None
     """Of the layer in the timing cache."""
     time_us: float | None
@@ -164,11 +164,11 @@ class ReportChoice:
     """What was planned before the build; `ReportSite.outcome` says what came of it."""
     reason: str
     pair: str | None
-    """Label of the pair whose one kernel takes the site; None where it stands alone."""
+    """Label of the pair whose one kernel takes the site; None where it has a kernel of its own."""
     tactics: tuple[str, ...]
     """Offered to the builder; empty where native."""
     tactic: str | None
-    """The one that the builder took; None where native, or where it does not tell."""
+    """The one that the builder took; None where native, or where it does not report it."""
     kernel_sha256: str | None
     """Digest of that tactic's PTX."""
     kit_sha256: str | None
@@ -303,7 +303,7 @@ class ReportTimingCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that is told of one engine."""
+    """All that is known of one engine."""
 
     schema: str
     tool_version: str
@@ -317,7 +317,7 @@ class Report:
     shapes: tuple[ReportShape, ...]
     engine: ReportEngine
     flags: Mapping[str, str]
-    """What the builder was told."""
+    """Options that the builder was given."""
     environment: Mapping[str, str]
     """Where it was built: Python, platform, packages; nothing that names the machine."""
     layers: tuple[ReportLayer, ...]

@@ -1,4 +1,4 @@
-"""What stands above the layers: the model, the target, the engine, and what a bound is.
+"""What is shown above the layers: the model, the target, the engine, and what a bound is.
 
 Shared by the renderers, as are the rows; every name is visible, nothing is escaped yet.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from trtplug.backends.trt.trial import RAN
-from trtplug.report.rows import FIRST_RUN, NOT_TOLD, dtype_word, has_times, total_bounds
+from trtplug.report.rows import FIRST_RUN, NOT_REPORTED, dtype_word, has_times, total_bounds
 from trtplug.report.words import format_bytes, format_dims, format_flops, visible
 
 if TYPE_CHECKING:
@@ -126,12 +126,12 @@ def total_words(report: Report) -> str:
 def kernel_counts(report: Report) -> str:
     """How many kernels are known, and how many are not."""
     totals = report.totals
-    told = totals.kernels_chosen + totals.kernels_at_first_run + totals.kernels_unknown
+    counted = totals.kernels_chosen + totals.kernels_at_first_run + totals.kernels_unknown
     counts = (
         (totals.kernels_chosen, "named by the builder"),
         (totals.kernels_at_first_run, FIRST_RUN),
-        (totals.kernels_unknown, NOT_TOLD),
-        (totals.layers - told, "needing none"),
+        (totals.kernels_unknown, NOT_REPORTED),
+        (totals.layers - counted, "needing none"),
     )
     return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "none"
 

@@ -84,7 +84,7 @@ def page_script() -> str:
 
 
 def json_for_html(value: object) -> str:
-    """JSON that cannot end the `<script>` element it stands in, nor open a comment there."""
+    """JSON that cannot end the `<script>` element it is in, nor open a comment there."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     # Three passes: `str.translate` takes ten times as long.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

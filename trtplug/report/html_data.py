@@ -84,7 +84,7 @@ Json = dict[str, object]
 def page_data(report: Report, rows: tuple[LayerRow, ...]) -> Json:
     """All of the report that the script shows; `rows` are its layers, in the engine's order."""
     tensors = _Tensors()
-    nodes = _nodes(report)
+    nodes = _Nodes(list(report.onnx_nodes.items()))
     layers = [_layer(row, nodes, tensors) for row in rows]
     by_name: dict[str, int] = {}
     for position, layer in enumerate(report.layers):
@@ -129,16 +129,8 @@ class _Nodes:
         return self.positions[label]
 
 
-def _node(label: str, op: str) -> Json:
-    return {"label": visible(label), "op": visible(op) if op else ""}
-
-
-def _nodes(report: Report) -> _Nodes:
-    return _Nodes(list(report.onnx_nodes.items()))
-
-
 class _Tensors:
-    """Each tensor once: most stand at the border of two layers."""
+    """Each tensor once: most are at the border of two layers."""
 
     def __init__(self) -> None:
         self.rows: list[Json] = []

@@ -47,7 +47,7 @@ def report_schema_text() -> str:
 def _drop_titles(node: object) -> None:
     """Pydantic derives titles from field names, and they say nothing more."""
     if isinstance(node, dict):
-        # A field may itself be called `title`; what stands there is then a dict.
+        # A field may itself be called `title`; its value is then a dict.
         if isinstance(node.get("title"), str):
             del node["title"]
         for value in node.values():
@@ -58,7 +58,7 @@ def _drop_titles(node: object) -> None:
 
 
 def _docs() -> dict[str, tuple[str, dict[str, str]]]:
-    """Class -> its docstring, and the string that stands under each field.
+    """Class -> its docstring, and the string under each field.
 
     From the source, since pydantic's versions differ in what they take over.
     """

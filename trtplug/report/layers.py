@@ -32,7 +32,7 @@ def dims_at_opt(
     reads: Mapping[str, tuple[str, ...]],
     writes: Mapping[str, tuple[str, ...]],
 ) -> dict[str, Sizes]:
-    """Name of a layer's tensor -> its sizes, for those that can be told.
+    """Name of a layer's tensor -> its sizes, for those that can be derived.
 
     Args:
         layers: the engine's layers.
@@ -41,7 +41,7 @@ def dims_at_opt(
         reads: label of a node -> the ONNX tensors it reads.
         writes: label of a node -> the ONNX tensors it writes.
     """
-    known = _told_at_once(layers, onnx_dims)
+    known = _known_at_once(layers, onnx_dims)
     for layer, labels in zip(layers, nodes, strict=True):
         _learn(known, layer.outputs, _sizes(labels, writes, onnx_dims))
     for layer, labels in zip(layers, nodes, strict=True):
@@ -50,7 +50,7 @@ def dims_at_opt(
     return known
 
 
-def _told_at_once(
+def _known_at_once(
     layers: tuple[EngineLayer, ...], onnx_dims: Callable[[str], Sizes | None]
 ) -> dict[str, Sizes]:
     """Tensors without a dynamic axis, and those that bear the name of an ONNX tensor."""
@@ -77,7 +77,7 @@ def _learn(
 
 
 def fits(pattern: tuple[int, ...], sizes: Sizes) -> bool:
-    """Whether sizes agree with dims in which -1 stands for any size."""
+    """Whether sizes agree with dims in which -1 is any size."""
     return len(pattern) == len(sizes) and all(
         p in (-1, s) for p, s in zip(pattern, sizes, strict=True)
     )
@@ -139,7 +139,7 @@ class LayerContext:
     selected_by: Mapping[str, SelectedBy] = field(default_factory=dict)
     """Cache key -> who decided its tactic, where it was not the builder."""
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of a plugin node -> labels of the ONNX nodes that it stands for."""
+    """Name of a plugin node -> labels of the ONNX nodes that it replaces."""
 
 
 def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
@@ -156,14 +156,14 @@ def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
 
 
 def _labels(layer: EngineLayer, context: LayerContext) -> tuple[str, ...]:
-    """The ONNX nodes in a layer. A plugin's layer has the name of its node, whatever it tells."""
+    """The ONNX nodes in a layer. A plugin's layer has the name of its node."""
     named = (*layer.onnx_layers, *((layer.name,) if layer.name in context.plugins else ()))
-    told = (context.plugins.get(n, (context.names.get(n, n),)) for n in named)
-    return tuple(dict.fromkeys(label for labels in told for label in labels))
+    found = (context.plugins.get(n, (context.names.get(n, n),)) for n in named)
+    return tuple(dict.fromkeys(label for labels in found for label in labels))
 
 
 def kernel_of(layer: EngineLayer) -> tuple[str | None, KernelStatus]:
-    """Name of the kernel, if the builder chose one, and how it stands with it."""
+    """Name of the kernel, if the builder chose one, and how it was chosen."""
     if layer.tactic and "STUB" not in layer.tactic:
         return layer.tactic, "chosen"
     if not (layer.inputs or layer.outputs or layer.constants):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trtplug
+from trtplug.backends.backend import Outcome
 from trtplug.backends.layer_listing import Listing
-from trtplug.backends.tactic_table import CandidateTable
 from trtplug.model.external import tensors_of
-from trtplug.profile import GpuProfile
+from trtplug.model.source import Source
+from trtplug.plan import Plan, PlannedTarget
+from trtplug.profile import GpuProfile, find_profile
 from trtplug.report.bounds import ASSUMPTIONS
-from trtplug.report.candidates import Joined, join_tables, unjoined_candidates
+from trtplug.report.candidates import Tactics, join_tables, report_timing_cache, unjoined_candidates
 from trtplug.report.data import (
     NOT_RUN,
     SCHEMA,
@@ -25,17 +27,15 @@ from trtplug.report.data import (
     ReportLayer,
     ReportModel,
     ReportShape,
-    ReportTimingCache,
     ReportTotals,
     ReportTypeShare,
-    SelectedBy,
 )
 from trtplug.report.layers import LayerContext, report_layers
 from trtplug.report.model_facts import ModelFacts
-from trtplug.report.sites import plugin_warnings, report_near_misses, report_sites, stands_for
+from trtplug.report.sites import plugin_warnings, replaced_nodes, report_near_misses, report_sites
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from trtplug.plugin.offer import PluginOffer  # noqa: TC004
     from trtplug.report.data import ReportNearMiss, ReportSite
@@ -104,85 +104,77 @@ def _sum(values: Iterable[int | None]) -> int | None:
 class ReportInputs:
     """What one report is made from."""
 
+    plan: Plan
+    target: PlannedTarget
+    source: Source
     facts: ModelFacts
+    outcome: Outcome
+    engine: ReportEngine
     listing: Listing | None
     """None where the builder gave no usable one."""
-    names: Mapping[str, str]
-    """The builder's name of an ONNX node -> its label."""
-    target: str
-    backend: str
-    backend_version: str
     profiles: tuple[GpuProfile, ...]
-    engine: ReportEngine
-    precision: str
-    islands: tuple[ReportIsland, ...]
-    flags: Mapping[str, str]
-    environment: Mapping[str, str]
-    warnings: tuple[str, ...]
-    tables: tuple[CandidateTable, ...] = ()
-    """What the builder tried, where its log tells."""
-    selected_by: Mapping[str, SelectedBy] = field(default_factory=dict)
-    """Cache key -> who decided its tactic, where it was not the builder."""
-    cache: ReportTimingCache | None = None
-    """None where the builder has no timing cache."""
-    offer: PluginOffer | None = None
+    """All of them."""
+    tactics: Tactics
+    offer: PluginOffer | None
     """Which sites were to get the plugin; None where the backend takes none."""
-    kernels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    kernels: Mapping[str, tuple[int, ...]]
     """Site of a kit -> numbers of the tactics whose kernels the engine holds."""
-    ran: tuple[str, ...] = (NOT_RUN,)
-    """Whether the engine was run, and what else its figures rest on."""
+    environment: Mapping[str, str]
+    """Where the engine was built."""
+    reproducible: bool
+    """Whether the builder gives the same bytes again."""
 
 
 def make_report(inputs: ReportInputs) -> Report:
     """The report."""
-    facts = inputs.facts
-    joined = join_tables(inputs.listing.layers if inputs.listing else (), inputs.tables)
-    layers = _layers(inputs, joined)
-    sites = report_sites(facts, layers, inputs.offer, inputs.kernels)
+    plan, facts, tactics, offer = inputs.plan, inputs.facts, inputs.tactics, inputs.offer
+    names = inputs.source.prepared.names
+    found = (find_profile(name, inputs.profiles) for name in inputs.target.gpus)
+    profiles = tuple(p for p in found if p is not None)
+    joined = join_tables(inputs.listing.layers if inputs.listing else (), tactics.tables)
+    selected_by = tactics.selected_by()
+    layers: tuple[ReportLayer, ...] = ()
+    if inputs.listing is not None:
+        layers = report_layers(
+            LayerContext(
+                listing=inputs.listing,
+                names=names,
+                facts=facts,
+                profiles=profiles,
+                tf32=plan.flags.get("tf32") == "on",
+                joined=joined,
+                selected_by=selected_by,
+                plugins=replaced_nodes(facts, offer),
+            )
+        )
+    sites = report_sites(facts, layers, offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
     return Report(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
         model=_model(inputs),
-        target=inputs.target,
-        backend=inputs.backend,
-        backend_version=inputs.backend_version,
-        gpus=tuple(ReportGpu(profile=p.name, gpu=p.gpu, sm=str(p.sm)) for p in inputs.profiles),
+        target=inputs.target.target,
+        backend=plan.backend,
+        backend_version=inputs.outcome.builder_version,
+        gpus=tuple(ReportGpu(profile=p.name, gpu=p.gpu, sm=str(p.sm)) for p in profiles),
         shapes=_shapes(facts),
         engine=inputs.engine,
-        flags=inputs.flags,
+        flags=plan.flags,
         environment=inputs.environment,
         layers=layers,
-        unjoined_candidates=unjoined_candidates(joined, inputs.names, inputs.selected_by),
-        timing_cache=inputs.cache,
+        unjoined_candidates=unjoined_candidates(joined, names, selected_by),
+        timing_cache=report_timing_cache(tactics.cache),
         sites=sites,
         near_misses=near_misses,
-        islands=inputs.islands,
+        islands=tuple(
+            ReportIsland(node=i.node, op_type=i.op_type, reason=i.reason)
+            for i in inputs.source.islands
+        ),
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(layers, sites, near_misses),
-        assumptions=(*inputs.ran, *ASSUMPTIONS),
-        warnings=(
-            *inputs.warnings,
-            *_warnings(inputs),
-            *plugin_warnings(sites, layers, inputs.offer),
-        ),
+        assumptions=(*_ran(inputs), *ASSUMPTIONS),
+        warnings=(*_warnings(inputs), *plugin_warnings(sites, layers, offer)),
     )
-
-
-def _layers(inputs: ReportInputs, joined: Joined) -> tuple[ReportLayer, ...]:
-    if inputs.listing is None:
-        return ()
-    context = LayerContext(
-        listing=inputs.listing,
-        names=inputs.names,
-        facts=inputs.facts,
-        profiles=inputs.profiles,
-        tf32=inputs.flags.get("tf32") == "on",
-        joined=joined,
-        selected_by=inputs.selected_by,
-        plugins=stands_for(inputs.facts, inputs.offer),
-    )
-    return report_layers(context)
 
 
 def _model(inputs: ReportInputs) -> ReportModel:
@@ -195,7 +187,7 @@ def _model(inputs: ReportInputs) -> ReportModel:
         producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
         nodes=len(inputs.facts.nodes),
         parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
-        precision=inputs.precision,
+        precision=inputs.plan.precision,
     )
 
 
@@ -207,10 +199,28 @@ def _shapes(facts: ModelFacts) -> tuple[ReportShape, ...]:
     )
 
 
-def _warnings(inputs: ReportInputs) -> tuple[str, ...]:
+def _ran(inputs: ReportInputs) -> tuple[str, ...]:
+    """What is known of the engine's runs, and how far its kernels can be relied on."""
+    ran = inputs.outcome.trial or NOT_RUN
+    if inputs.reproducible:
+        return (ran,)
+    if inputs.tactics.locked:
+        return (ran, "Kernels are those of the lock; nothing was timed in this build.")
+    return (ran, "Kernels were chosen by timing them: another build may choose others.")
+
+
+def _warnings(inputs: ReportInputs) -> Iterator[str]:
+    yield from inputs.facts.warnings
+    yield from inputs.source.prepared.repairs
+    yield from inputs.outcome.warnings
+    yield from inputs.tactics.warnings
+    if inputs.reproducible and not inputs.outcome.aslr_off:
+        yield (
+            "Address-space randomisation could not be turned off here: "
+            "another build may have other bytes."
+        )
     if inputs.listing is None:
-        return ("The builder gave no layer listing; the report has no layers.",)
-    if inputs.listing.unparsed:
+        yield "The builder gave no layer listing; the report has no layers."
+    elif inputs.listing.unparsed:
         lost = inputs.listing.unparsed
-        return (f"{lost} entries of the builder's layer listing could not be read.",)
-    return ()
+        yield f"{lost} entries of the builder's layer listing could not be read."

@@ -1,6 +1,6 @@
 """A report as GitHub-flavoured Markdown, for the summary of a CI job.
 
-A name stands in a code span, or, where it holds anything that could end one, in a `<code>` element
+A name is put in a code span, or, where it holds anything that could end one, in a `<code>` element
 with every such character as an entity: no name can open a cell, a tag, a link or a mention.
 """
 
@@ -35,7 +35,7 @@ LINES_SHOWN = 20
 
 _NAME_WIDTH = 60
 _SPAN = re.compile(r"[\w./:+=-](?:[\w ./:+=-]*[\w./:+=-])?", re.ASCII)
-"""What may stand in a code span as it is."""
+"""What a code span may hold as it is."""
 
 _INLINE = re.compile(r"[&<>|`*~$\[\]\\]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.", re.IGNORECASE)
 """Characters that mean something within a line; an underscore does so only at the end of a word."""
@@ -45,7 +45,7 @@ _OPENING = re.compile(r"^(\d*)([.)#+=-])")
 
 
 def report_to_markdown(report: Report) -> str:
-    """The report: facts, the layers with the largest bounds, and what stands out."""
+    """The report: facts, the layers with the largest bounds, and lists of what needs a look."""
     rows = by_bound(layer_rows(report))
     parts = [
         f"## {code(report.model.file)} on {text(report.target)}",
@@ -101,7 +101,7 @@ def _facts(report: Report) -> tuple[tuple[str, str], ...]:
 
 def _layers(rows: tuple[LayerRow, ...], *, timed: bool, tried: bool) -> str:
     if not rows:
-        return "The builder told of no layers."
+        return "The builder reported no layers."
     names = ("#", "Layer", "Type", "ONNX nodes", "Kernel", "Format")
     extra = (*(("Time µs",) if timed else ()), *(("Margin",) if tried else ()))
     figures = ("FLOPs", "Bytes", "Bound µs", *extra, "Share")

@@ -12,6 +12,7 @@ from trtplug.model.flops import node_flops, unit_of
 from trtplug.model.graph import node_labels
 from trtplug.model.load import Model
 from trtplug.model.shapes import ShapeTable, infer_shapes
+from trtplug.model.validate import model_warnings
 from trtplug.rewrite.find import find_sites
 from trtplug.rewrite.site import NearMiss, Site
 from trtplug.tensor import ShapeRange
@@ -32,6 +33,8 @@ class ModelFacts:
     sites: tuple[Site, ...]
     near_misses: tuple[NearMiss, ...]
     shapes: ShapeTable
+    warnings: tuple[str, ...]
+    """What is unusual about the model, one sentence each."""
 
     def dims(self, tensor: str) -> Sizes | None:
         """Sizes of an ONNX tensor at the opt shapes."""
@@ -66,4 +69,5 @@ def gather_facts(model: Model, ranges: tuple[ShapeRange, ...]) -> ModelFacts:
         sites=sites,
         near_misses=near_misses,
         shapes=infer_shapes(model, {r.name: r.opt for r in ranges}),
+        warnings=model_warnings(model),
     )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trtplug.report.data import BoundBy, Report, ReportTensor, ReportTypeShare
 
 FIRST_RUN = "chosen at first run"
-NOT_TOLD = "not told"
+NOT_REPORTED = "not reported"
 NO_KERNEL = "no kernel"
 NEAR_TIE = "near tie"
 ARROW = "\N{RIGHTWARDS ARROW}"
@@ -83,7 +83,7 @@ class LayerRow:
     type: str
     nodes: tuple[str, ...]
     lead: int | None
-    """Which of `nodes` stands for all of them where there is room for one; None without nodes."""
+    """Which of `nodes` is shown where there is room for one; None without nodes."""
     kernel: str
     tensors: str
     """Type and format, such as `fp32 NHWC`; with an arrow where the layer changes them."""
@@ -158,7 +158,7 @@ def has_times(report: Report) -> bool:
 
 
 def has_candidates(report: Report) -> bool:
-    """Whether the builder told of any layer what else it had tried."""
+    """Whether the builder reported candidates for any layer."""
     return any(layer.candidates for layer in report.layers)
 
 
@@ -174,7 +174,7 @@ def kernel_words(layer: ReportLayer) -> str:
     if layer.kernel_status == "none":
         return NO_KERNEL
     if layer.kernel_status == "unknown" or layer.kernel is None:
-        return NOT_TOLD
+        return NOT_REPORTED
     return visible(layer.kernel)
 
 

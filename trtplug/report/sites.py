@@ -28,13 +28,13 @@ _MOVES = ("reformat", "cast", "copy")
 """What layers that only move a tensor do."""
 
 
-def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tuple[str, ...]]:
-    """Name of a plugin node -> labels of the ONNX nodes that it stands for."""
+def replaced_nodes(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tuple[str, ...]]:
+    """Name of a plugin node -> labels of the ONNX nodes that it replaces."""
     if offer is None:
         return {}
     nodes = {site.conv: site.nodes for site in facts.sites}
     return {
-        unit.node: tuple(label for conv in unit.ready.unit.asked.convs for label in nodes[conv])
+        unit.node: tuple(label for conv in unit.ready.unit.candidate.convs for label in nodes[conv])
         for unit in offer.placed
     }
 
@@ -42,10 +42,10 @@ def stands_for(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str, tup
 def report_choices(
     facts: ModelFacts, layers: Layers, offer: PluginOffer | None, held: Held
 ) -> dict[str, ReportChoice]:
-    """Convolution -> what was planned for it, and what stands around its plugin."""
+    """Convolution -> what was planned for it, and the reformats around its plugin."""
     if offer is None:
         return {}
-    planned = {site.site: site for site in offer.choices.sites}
+    planned = {site.site: site for site in offer.sites}
     units = offer.unit_of
     return {
         site.conv: _choice(planned[site.conv], units.get(site.conv), layers, held)
@@ -60,11 +60,11 @@ def _choice(
     layer = next((x for x in layers if planned.site in x.onnx_nodes), None) if unit else None
     tactic = _tactic(unit, layer, held) if unit and layer else None
     kernels = unit.ready.site.kernels if unit else ()
-    asked = unit.ready.unit.asked if unit else None
+    candidate = unit.ready.unit.candidate if unit else None
     return ReportChoice(
         choice=planned.choice,
         reason=planned.reason,
-        pair=asked.label if asked and asked.is_pair else None,
+        pair=candidate.label if candidate and candidate.is_pair else None,
         tactics=tuple(k.tactic for k in kernels),
         tactic=tactic,
         kernel_sha256=next((k.ptx_sha256 for k in kernels if k.tactic == tactic), None),
@@ -78,7 +78,7 @@ def _tactic(unit: PlacedUnit, layer: ReportLayer, held: Held) -> str | None:
     """The tactic that the builder took.
 
     The only one; else the only one whose kernel lies in the engine; else that whose number the
-    builder tells.
+    builder reports.
     """
     tactics = unit.ready.site.tactics
     if len(tactics) == 1:
@@ -122,9 +122,9 @@ def plugin_warnings(
     if offer is None:
         return
     if offer.mode == "always" and not offer.placed:
-        yield "No site got the plugin, whatever --plugin always says: each site tells why."
+        yield "--plugin always: no site could use the plugin; see each site's reason."
     if offer.log:
-        yield "Some kernels of the plugin did not compile: kernels.log has the compiler's words."
+        yield "Some kernels of the plugin did not compile: kernels.log has the compiler's messages."
     dropped = dropped_sites(sites)
     if dropped and not layers:
         yield "Whether the engine holds the plugins is not known: there is no layer listing."
@@ -216,7 +216,7 @@ def _row(site: Site, facts: ModelFacts, homes: Homes, choice: ReportChoice | Non
 
 
 def _plugin_outcome(site: Site, homes: Homes) -> tuple[SiteOutcome, str]:
-    """Its nodes are not in the model that was built: whatever layer stands for them is ours."""
+    """Its nodes are not in the model that was built: a layer that replaces them is ours."""
     found = homes.get(site.conv, ())
     if not found:
         return "unknown", "the builder was given a plugin, and no layer of the engine is it"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.model.load import Model
-    from trtplug.model.precision_options import PrecisionWish
+    from trtplug.model.precision_options import PrecisionOptions
 
 SCHEMA = "trtplug.rewrite/1"
 
@@ -99,7 +99,7 @@ def rewrite_file(
     *,
     sites: bool = True,
     pairs: bool = False,
-    precision: PrecisionWish,
+    precision: PrecisionOptions,
     fold_overridable: bool | None = None,
 ) -> RewriteResult:
     """Writes a model with CBR nodes at its sites, in another precision if asked.
@@ -148,7 +148,9 @@ def rewrite_file(
     )
 
 
-def _refuse(model: Model, output: Path, sites: bool, pairs: bool, precision: PrecisionWish) -> None:
+def _refuse(
+    model: Model, output: Path, sites: bool, pairs: bool, precision: PrecisionOptions
+) -> None:
     if output.exists() and output.samefile(model.path):
         raise UsageError(f"{output} is the model itself", "choose another --output")
     if precision.target == "keep" and (precision.keep_fp32 or precision.io != "keep"):
@@ -158,7 +160,7 @@ def _refuse(model: Model, output: Path, sites: bool, pairs: bool, precision: Pre
         raise UsageError("--pairs means nothing with --no-sites", "leave out one of them")
 
 
-def _change(model: Model, precision: PrecisionWish) -> PrecisionChange | None:
+def _change(model: Model, precision: PrecisionOptions) -> PrecisionChange | None:
     if precision.target == "keep":
         return None
     return change_precision(model, precision.target, io=precision.io, keep_fp32=precision.keep_fp32)

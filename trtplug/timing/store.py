@@ -224,9 +224,7 @@ class TimingCacheStore:
                 raise OutputError(path=str(self.root), problem=problem) from error
 
 
-def outcome_apart(
-    attached: Attached, api: TimingCacheApi, made: bytes, reason: str
-) -> CacheOutcome:
+def unpublished(attached: Attached, api: TimingCacheApi, made: bytes, reason: str) -> CacheOutcome:
     """What a build did with a cache that no other build is to have; nothing is published."""
     values = api.read(made)
     if values is None:

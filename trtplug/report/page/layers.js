@@ -71,7 +71,7 @@ function toggle(position) {
 const layerTable = new ListTable({
   items: data.layers, columns: layerColumns, class: "layers sticky", caption: "Engine layers",
   sorting: { key: "share", direction: "descending" },
-  empty: data.layers.length ? "No layer matches." : "The builder told of no layers.",
+  empty: data.layers.length ? "No layer matches." : "The builder reported no layers.",
   row: (layer, cells) => {
     const position = positionOf.get(layer);
     return el("tr", { class: "row", id: "layer-" + position, "data-position": position,

@@ -3,9 +3,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, table
+from tests.bundle.samples import fill
 from tests.report.samples import chain_report, make_choice, small_report
-from tests.timing.cache_stand_in import identity
-from trtplug.lock.parts import lock_gpu, lock_layers, lock_sites, lock_tactics
+from tests.timing.cache_stand_in import identity, values
+from trtplug.bundle.manifest import ManifestModel
+from trtplug.lock.make import lock_layers, lock_tactics, make_lock
+from trtplug.report.candidates import Tactics
+from trtplug.timing.files import CacheEntry, make_sidecar
+
+
+def lock_of(folder, report, cached=None):
+    """Of a target of the bundle in a folder."""
+    (made,) = fill(folder).targets
+    model = ManifestModel(file="m.onnx", sha256="0" * 64)
+    return make_lock(model, made, "lib.so", report, {}, Tactics(), cached)
 
 
 def test_layers_carry_key_and_chosen_tactic():
@@ -18,15 +29,15 @@ def test_layers_carry_key_and_chosen_tactic():
     assert layers[2].kernel_status == "chosen_at_first_run"
 
 
-def test_sites_carry_the_choice_and_the_kernel():
+def test_sites_carry_the_choice_and_the_kernel(tmp_path):
     report = chain_report(2)
-    told = make_choice(choice="plugin", tactic="igemm", kernel_sha256="ab", kit_sha256="cd")
+    planned = make_choice(choice="plugin", tactic="igemm", kernel_sha256="ab", kit_sha256="cd")
     kept, dropped = (
-        replace(site, choice=told, outcome=outcome)
+        replace(site, choice=planned, outcome=outcome)
         for site, outcome in zip(report.sites, ("plugin", "unknown"), strict=True)
     )
     report = replace(report, sites=(kept, dropped))
-    plugin, native = lock_sites(report)
+    plugin, native = lock_of(tmp_path, report).sites
     assert (plugin.choice, plugin.tactic, plugin.ptx_sha256) == ("plugin", "igemm", "ab")
     assert plugin.kit_sha256 == "cd"
     # What the engine does not hold is no choice, whatever was planned.
@@ -49,6 +60,18 @@ def test_tactics_are_all_keys_of_the_cache_named_where_the_log_names_them():
     assert strange.kernel is None
 
 
-def test_the_gpu_is_that_of_the_cache():
-    gpu = lock_gpu(identity())
-    assert (gpu.name, gpu.driver, gpu.cuda, gpu.sm) == ("NVIDIA H200", "580.95.05", "13.0", "sm_90")
+def test_gpu_and_tactics_are_those_of_the_cache(tmp_path):
+    sidecar = make_sidecar(identity(), b"blob", values(1, 2), ())
+    lock = lock_of(tmp_path, small_report(), CacheEntry(sidecar=sidecar, blob=b"blob"))
+    assert lock.gpu is not None
+    found = (lock.gpu.name, lock.gpu.driver, lock.gpu.cuda, lock.gpu.sm)
+    assert found == ("NVIDIA H200", "580.95.05", "13.0", "sm_90")
+    assert lock.winners == sidecar.winners
+    assert lock.timing_cache is not None
+    assert (lock.timing_cache.file, lock.timing_cache.keys) == ("sm_89/timing.cache", 2)
+    assert lock.timing_cache.sha256 == sidecar.sha256
+
+
+def test_without_a_cache_a_lock_has_no_tactics(tmp_path):
+    lock = lock_of(tmp_path, small_report())
+    assert (lock.gpu, lock.timing_cache, lock.tactics) == (None, None, None)

@@ -1,19 +1,77 @@
-"""What a report, the builder's log and its timing cache say, as the parts of a lock."""
+"""The lock of an engine, from its report, the builder's log and its timing cache."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trtplug.lock.lock import LockGpu, LockLayer, LockSite, LockTactic
+import trtplug
+from trtplug.lock.lock import SCHEMA, Lock, LockCache, LockGpu, LockLayer, LockSite, LockTactic
+from trtplug.timing.files import CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trtplug.backends.tactic_table import CandidateTable
+    from trtplug.bundle.manifest import ManifestModel, ManifestTarget
+    from trtplug.report.candidates import Tactics
     from trtplug.report.data import Report, ReportLayer, ReportSite
     from trtplug.timing.accounting import EditReason
-    from trtplug.timing.identity import CacheIdentity
+    from trtplug.timing.files import CacheEntry
+
+
+def make_lock(
+    model: ManifestModel,
+    made: ManifestTarget,
+    library: str,
+    report: Report,
+    names: Mapping[str, str],
+    tactics: Tactics,
+    cached: CacheEntry | None,
+) -> Lock:
+    """Everything that went in, and every choice that came out.
+
+    Args:
+        model: that was built.
+        made: the target, as the manifest lists it.
+        library: file name of the builder's library.
+        report: of the engine.
+        names: the builder's name of an ONNX node -> its label.
+        tactics: what is known of them, the build's log included.
+        cached: the timing cache that ships beside the engine; None where there is none.
+    """
+    sidecar = cached.sidecar if cached else None
+    identity = sidecar.identity if sidecar else None
+    return Lock(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=model,
+        target=made.target,
+        backend=made.backend,
+        backend_version=made.backend_version,
+        library=library,
+        gpu=(
+            LockGpu(name=identity.gpu, sm=identity.sm, driver=identity.driver, cuda=identity.cuda)
+            if identity
+            else None
+        ),
+        shapes=made.shapes,
+        precision=made.precision,
+        flags=made.flags,
+        engine=made.engine,
+        timing_cache=(
+            LockCache(file=f"{made.sm}/{CACHE}", sha256=sidecar.sha256, keys=len(sidecar.tactics))
+            if sidecar
+            else None
+        ),
+        layers=lock_layers(report),
+        tactics=(
+            lock_tactics(sidecar.winners, tactics.tables, names, tactics.overridden_by)
+            if sidecar
+            else None
+        ),
+        sites=tuple(map(_site, report.sites)),
+    )
 
 
 def lock_layers(report: Report) -> tuple[LockLayer, ...]:
@@ -36,11 +94,6 @@ def _chosen_hash(layer: ReportLayer) -> str | None:
     return next((c.tactic_hash for c in layer.candidates if c.chosen), None)
 
 
-def lock_sites(report: Report) -> tuple[LockSite, ...]:
-    """Each site with what runs it."""
-    return tuple(_site(site) for site in report.sites)
-
-
 def _site(site: ReportSite) -> LockSite:
     plugin = site.choice if site.outcome == "plugin" else None
     return LockSite(
@@ -57,7 +110,7 @@ def lock_tactics(
     winners: Mapping[str, str],
     tables: Sequence[CandidateTable],
     names: Mapping[str, str],
-    asked_by: Mapping[str, EditReason],
+    overridden_by: Mapping[str, EditReason],
 ) -> tuple[LockTactic, ...]:
     """Every entry of a timing cache, named where the log names it.
 
@@ -65,11 +118,11 @@ def lock_tactics(
         winners: key -> tactic hash of the cache after the build.
         tables: from the log; a hit has none, so its operation is not known.
         names: the builder's name of an ONNX node -> its label.
-        asked_by: key -> the wish that overruled the builder.
+        overridden_by: key -> the option that overrode the builder.
     """
     by_key = {table.key: table for table in tables}
     named = (_tactic(key, winners[key], by_key.get(key), names) for key in sorted(winners))
-    return tuple(replace(tactic, asked_by=asked_by.get(tactic.key)) for tactic in named)
+    return tuple(replace(tactic, asked_by=overridden_by.get(tactic.key)) for tactic in named)
 
 
 def _tactic(
@@ -85,8 +138,3 @@ def _tactic(
         kernel=kernels.get(tactic_hash),
         onnx_nodes=tuple(names.get(n, n) for n in table.onnx_layers),
     )
-
-
-def lock_gpu(identity: CacheIdentity) -> LockGpu:
-    """The GPU that the builder timed on."""
-    return LockGpu(name=identity.gpu, sm=identity.sm, driver=identity.driver, cuda=identity.cuda)
