@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from trtplug.errors import ExternalDataError
 from trtplug.store import sha256_of
+from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,12 +133,7 @@ def _whole_number(text: str) -> int | None:
 
 def _bytes_wanted(tensor: TensorProto) -> int | None:
     """Bytes that the dims and the type ask for; None for types of no fixed size."""
-    if tensor.data_type in (TensorProto.STRING, TensorProto.UNDEFINED):
+    element = find_element_type(tensor.data_type)
+    if element is None or not element.bits:
         return None
-    try:
-        bits = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
-    except (KeyError, TypeError, ValueError):
-        return None
-    packed = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
-    bits = packed.get(TensorProto.DataType.Name(tensor.data_type), bits)
-    return math.ceil(math.prod(tensor.dims) * bits / 8)
+    return math.ceil(math.prod(tensor.dims) * element.bits / 8)
