@@ -161,6 +161,19 @@ class ShapeRange:
         return f"{self.name}={':'.join(parts if len(set(parts)) > 1 else parts[:1])}"
 
 
+def window_positions(size: int, reach: int, stride: int) -> int:
+    """Positions of a sliding window on one axis: the output size of a convolution or a pooling.
+
+    Source: ONNX, operator Conv, and TensorRT, IConvolutionLayer, both with rounding down.
+
+    Args:
+        size: of the input, in elements; may be symbolic.
+        reach: all padding of the axis less the window's extent, `dilation * (kernel - 1) + 1`.
+        stride: in elements.
+    """
+    return (size + reach) // stride + 1
+
+
 def format_sizes(sizes: Sizes) -> str:
     """`(1, 3, 640, 640)` as `1x3x640x640`; a rank of 0 as `scalar`."""
     return "x".join(map(str, sizes)) if sizes else "scalar"

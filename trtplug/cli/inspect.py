@@ -9,7 +9,8 @@ import click
 from trtplug.cli.options import Format, format_option, path
 from trtplug.cli.tables import render_rows
 from trtplug.document import read_document, schema_name, to_json
-from trtplug.errors import DONE, GATE_FAILED, DocumentError, UsageError
+from trtplug.errors import DONE, GATE_FAILED, DocumentError, FileUnreadableError, UsageError
+from trtplug.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,8 +65,8 @@ def _document(file: Path, format: Format) -> str:
     from trtplug.timing.files import Sidecar
 
     try:
-        schema = schema_name(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
+        schema = schema_name(read_text(file))
+    except FileUnreadableError:
         schema = None
     name = (schema or "").partition("/")[0]
     if name == "trtplug.report":

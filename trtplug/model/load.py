@@ -14,8 +14,8 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, ValueInfoProto
 
 from trtplug.errors import ModelInvalidError
+from trtplug.files import open_regular, read_bytes
 from trtplug.model.external import ExternalFile, check_external_data
-from trtplug.model.files import read_bytes, readable_size
 from trtplug.model.pieces import LARGE_BYTES, parse_in_pieces
 from trtplug.tensor import Dim, TensorSpec, dtype_name
 
@@ -150,7 +150,8 @@ def model_of(
 
 def _read(path: Path) -> tuple[ModelProto, str]:
     """The message, and the digest of the file's bytes."""
-    size = readable_size(path)
+    with open_regular(path) as stream:
+        size = stream.seek(0, 2)
     if not size:
         raise ModelInvalidError(path=str(path), problem="the file is empty")
     if size > _LARGEST_PROTOBUF:
