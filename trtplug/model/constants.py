@@ -313,3 +313,6 @@ _RULES: dict[str, Callable[[Node, Constant, Constant | None], Constant | None]] 
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+CONSTANT_OPS = tuple(_RULES)
+"""Operators whose results are constant where their inputs are."""

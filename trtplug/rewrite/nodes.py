@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trtplug.model.graph import Graph
     from trtplug.rewrite.scope import Scope
 
+    Array = np.ndarray[Any, np.dtype[Any]]
+
 
 Unit = Match | PairMatch
 
@@ -67,10 +69,6 @@ def function_of(unit: Unit, opset: int) -> FunctionProto:
         pair = unit.pair
         return cbr_pair.make_function(pair.attributes, pair.depthwise.dtype, opset)
     return cbr_function.make_function(cbr_attributes(unit.site), unit.site.dtype, opset)
-
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Names:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
+from trtplug.model.constants import CONSTANT_OPS
 from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
 from trtplug.ops.cbr import DOMAIN, VERSION
@@ -225,14 +226,8 @@ def _dead(
     return dead, unused
 
 
-_CONSTANT_CHAIN = (
-    "Cast", "Constant", "ConstantOfShape", "Identity", "Reshape", "Squeeze", "Transpose",
-    "Unsqueeze",
-)  # fmt: skip
-
-
 def _is_removable(maker: Node, name: str, perhaps: set[Node]) -> bool:
-    return (maker in perhaps or maker.is_op(*_CONSTANT_CHAIN)) and maker.outputs == (name,)
+    return (maker in perhaps or maker.is_op(*CONSTANT_OPS)) and maker.outputs == (name,)
 
 
 def _new_values(graph: GraphProto, scope: Scope, units: Iterable[Unit]) -> Iterator[ValueInfoProto]:

@@ -37,25 +37,29 @@ def _float32(value: float) -> float:
 Residual = Literal["none", "before_activation", "after_activation"]
 
 
-class NearMissReason(str, Enum):
-    """Why a convolution is no site, or why a site ends where it does.
-
-    A reason given to a near miss keeps the convolution itself out; given to a site, it says why the
-    site does not reach further down (`Site.stop`).
-    """
+class _Reason(str, Enum):
+    """A code with a sentence."""
 
     sentence: str
     """One sentence for people, as in the README."""
 
-    def __new__(cls, code: str, sentence: str) -> NearMissReason:
+    def __new__(cls, code: str, sentence: str) -> _Reason:
         """Members are their code; the sentence is an attribute."""
         member = str.__new__(cls, code)
         member._value_ = code
         member.sentence = sentence
         return member
 
+
+class NearMissReason(_Reason):
+    """Why a convolution is no site, or why a site ends where it does.
+
+    A reason given to a near miss keeps the convolution itself out; given to a site, it says why the
+    site does not reach further down (`Site.stop`).
+    """
+
     RANK = ("rank", "The convolution is not 2-D; the op is.")
-    DTYPE = ("dtype", "The weight is none of float, float16 and bfloat16.")
+    DTYPE = ("dtype", "Weight dtype is not float, float16 or bfloat16.")
     OPSET = ("opset", "The model's opset is below 7, whose broadcasting follows other rules.")
     DYNAMIC_WEIGHT = ("dynamic_weight", "The weight is computed or fed at run time.")
     DYNAMIC_BIAS = ("dynamic_bias", "The convolution's own bias is computed or fed at run time.")
@@ -161,18 +165,8 @@ class NearMiss:
     """Label of the node that is in the way; the convolution's own where it is itself."""
 
 
-class PairMissReason(str, Enum):
+class PairMissReason(_Reason):
     """Why a grouped convolution is not the first of a pair."""
-
-    sentence: str
-    """One sentence for people, as in the README."""
-
-    def __new__(cls, code: str, sentence: str) -> PairMissReason:
-        """Members are their code; the sentence is an attribute."""
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.sentence = sentence
-        return member
 
     NOT_DEPTHWISE = (
         "not_depthwise",
