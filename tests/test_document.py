@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from trtplug.document import from_json, from_own_json, read_document, schema_name, to_json
 from trtplug.errors import DocumentError
+from trtplug.files import LARGEST_DOCUMENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +139,7 @@ def test_file_is_read_or_refused(tmp_path: Path):
         read_document(Sample, SCHEMA, file)
     with pytest.raises(DocumentError, match="no such file"):
         read_document(Sample, SCHEMA, tmp_path / "nowhere")
-    with pytest.raises(DocumentError, match="directory"):
+    with pytest.raises(DocumentError, match="it is a folder"):
         read_document(Sample, SCHEMA, tmp_path)
     with pytest.raises(DocumentError, match="name too long"):
         read_document(Sample, SCHEMA, tmp_path / ("x" * 300))
@@ -145,9 +147,17 @@ def test_file_is_read_or_refused(tmp_path: Path):
 
 def test_huge_file_is_not_read(tmp_path: Path):
     with (tmp_path / "huge").open("wb") as file:
-        file.truncate((1 << 30) + 1)
-    with pytest.raises(DocumentError, match="larger than 1 GiB"):
+        file.truncate(LARGEST_DOCUMENT + 1)
+    with pytest.raises(DocumentError, match="at most 268435456 are read"):
         read_document(Sample, SCHEMA, tmp_path / "huge")
+
+
+def test_what_is_not_a_regular_file_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("fifo", "zero"):
+        with pytest.raises(DocumentError, match="not a regular file"):
+            read_document(Sample, SCHEMA, tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 1}', "[" * 200_000, "null"])

@@ -128,10 +128,24 @@ def test_exit_statuses_are_those_of_the_design():
     assert (errors.MACHINE_LACKS, errors.FAULT, errors.INTERRUPTED) == (4, 70, 130)
 
 
-def test_all_classes_are_in_one_place():
-    """`trtplug.errors`, or a module of it should it become a package."""
-    for cls in errors.every_error():
-        assert f"{cls.__module__}.".startswith(f"{errors.__name__}.")
+def test_all_classes_are_in_one_module():
+    assert {cls.__module__ for cls in errors.every_error()} == {"trtplug.errors"}
+
+
+def test_templates_join_items_and_leave_out_what_is_empty():
+    some = errors.UnknownTargetError(name="rtx49", nearest=("rtx4090", "rtx4080"))
+    assert some.message == "unknown target 'rtx49'; did you mean rtx4090 or rtx4080?"
+    assert errors.UnknownTargetError(name="x{name}[{", nearest=()).message == (
+        "unknown target 'x{name}[{'"
+    )
+    given = errors.CacheMismatchError(path="c", wanted="w", differences=("a: 1, not 2", "b"))
+    assert given.message == "c is not a timing cache for w:\n  a: 1, not 2\n  b"
+    assert errors.ToolMissingError(tool="nvdisasm", package="p[x]").hint.startswith(
+        "pip install p[x],"
+    )
+    assert "trtplug[kernels]" in errors.CompilerMissingError(problem="x").hint
+    assert errors.BackendMissingError(backend="rtx", problem="x", advice="do y").hint == "do y"
+    assert "doctor" in errors.BackendMissingError(backend="rtx", problem="x").hint
 
 
 def test_wrong_fields_are_refused():

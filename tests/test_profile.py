@@ -423,7 +423,7 @@ def test_a_bad_file_name_is_refused(tmp_path, name):
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "example1.toml").write_bytes(b'gpu = "\xff"')
-    with pytest.raises(ProfileInvalidError, match="is not TOML"):
+    with pytest.raises(ProfileInvalidError, match="not UTF-8"):
         load_profiles((tmp_path,))
 
 

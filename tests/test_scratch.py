@@ -22,7 +22,7 @@ LONG_AGO = (0, 0)
 HOLD = """
 import sys, time
 from pathlib import Path
-from trtplug.scratch import scratch_folder
+from trtplug.store import scratch_folder
 with scratch_folder(Path(sys.argv[1]), ".o.partial-") as folder:
     (folder / "half").write_text("")
     print(folder, flush=True)

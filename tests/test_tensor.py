@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
 from trtplug.errors import UsageError
-from trtplug.tensor import LARGEST_DIM, ShapeRange, TensorSpec, format_sizes, parse_shape_range
+from trtplug.tensor import (
+    ELEMENT_TYPES,
+    FLOATS,
+    LARGEST_DIM,
+    ShapeRange,
+    TensorSpec,
+    dtype_name,
+    element_type,
+    find_element_type,
+    format_sizes,
+    parse_shape_range,
+)
 
 SIZES = st.lists(st.integers(0, LARGEST_DIM), min_size=1, max_size=6).map(tuple)
 NAMES = st.text(min_size=1, max_size=12)
@@ -84,3 +98,31 @@ def test_axes_that_are_no_number_are_dynamic():
     assert TensorSpec(name="x", dtype="float", shape=(1, "N")).is_dynamic
     assert TensorSpec(name="x", dtype="float", shape=(1, None)).is_dynamic
     assert not TensorSpec(name="x", dtype="float", shape=(1, 2)).is_dynamic
+
+
+def test_element_types_are_those_of_onnx_and_numpy():
+    for number in TensorProto.DataType.values()[1:]:
+        found = element_type(number)
+        assert found.name == dtype_name(number) == TensorProto.DataType.Name(number).lower()
+        dtype = helper.tensor_dtype_to_np_dtype(number)
+        assert not found.numpy or np.dtype(found.numpy) == dtype
+        assert found.name == "string" or found.bytes == dtype.itemsize
+    assert dtype_name(0) == dtype_name(999) == "undefined"
+
+
+def test_an_element_type_is_found_by_each_of_its_names():
+    for element in ELEMENT_TYPES:
+        names = (element.name, element.word, element.word.upper(), element.layer, element.onnx)
+        assert all(find_element_type(name) is element for name in names if name)
+    assert find_element_type("") is None
+    with pytest.raises(KeyError):
+        element_type("fp17")
+
+
+def test_floats_have_the_limits_of_their_formats():
+    for element in FLOATS:
+        info = ml_dtypes.finfo(element.numpy or element.name)
+        assert element.largest == float(info.max)
+        assert element.smallest_normal == float(info.smallest_normal)
+        unsigned = np.array(element.nan, f"uint{element.bits}")
+        assert np.isnan(unsigned.view(info.dtype))

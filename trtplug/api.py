@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.bundle.engine_file import EngineHeader, read_header
 from trtplug.bundle.manifest import MANIFEST, Manifest, ManifestTarget, read_manifest
-from trtplug.errors import DocumentError, UsageError
+from trtplug.errors import DocumentError, FileUnreadableError, UsageError
 from trtplug.model.arguments import (
     IoPrecision,
     PathLike,
@@ -301,11 +301,12 @@ def _looks_like_json(file: Path) -> bool:
 
 def _read_any_document(file: Path) -> Report | Manifest | Lock | Sidecar:
     from trtplug.document import read_document, schema_name
+    from trtplug.files import read_text
     from trtplug.timing.files import SCHEMA, Sidecar
 
     try:
-        schema = schema_name(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
+        schema = schema_name(read_text(file))
+    except FileUnreadableError:
         schema = None
     match (schema or "").partition("/")[0]:
         case "trtplug.report":

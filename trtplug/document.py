@@ -14,7 +14,8 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from trtplug.errors import DocumentError
+from trtplug.errors import DocumentError, FileUnreadableError
+from trtplug.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,6 @@ T = TypeVar("T")
 
 _SCHEMA = re.compile(r"(?P<name>[\w.-]{1,80})/(?P<major>\d{1,9})(?:\.\d{1,9})*", re.ASCII)
 _PROBLEMS_SHOWN = 5
-_LARGEST_BYTES = 1 << 30
 
 
 def to_json(document: object) -> str:
@@ -66,13 +66,9 @@ def read_document(kind: type[T], schema: str, file: Path) -> T:
         DocumentError: as `from_json`, and where the file cannot be read.
     """
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            raise DocumentError(path=str(file), wanted=schema, problem="it is larger than 1 GiB")
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None)
-        problem = told.lower() if told else "it is not UTF-8 text"
-        raise DocumentError(path=str(file), wanted=schema, problem=problem) from error
+        text = read_text(file)
+    except FileUnreadableError as error:
+        raise DocumentError(path=str(file), wanted=schema, problem=error.problem) from error
     return from_json(kind, schema, text, str(file))
 
 

@@ -14,7 +14,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trtplug.errors import ProfileInvalidError
+from trtplug.errors import FileUnreadableError, ProfileInvalidError
+from trtplug.files import read_text
 from trtplug.settings import resource_folder
 from trtplug.target import Sm, parse_sm
 
@@ -181,10 +182,10 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> GpuProfile:
     try:
-        table = tomllib.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise ProfileInvalidError(str(path), f"cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
+        table = tomllib.loads(read_text(path))
+    except FileUnreadableError as error:
+        raise ProfileInvalidError(str(path), f"cannot be read: {error.problem}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, nested without end
         raise ProfileInvalidError(str(path), f"is not TOML: {error}") from error
     problems = tuple(_problems(path.stem, table))
     if problems:

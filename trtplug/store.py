@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.errors import OutputError
+from trtplug.errors import FileUnreadableError, OutputError
+from trtplug.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -60,10 +61,12 @@ class Store:
             # Asked first: what is there was renamed in whole, so what is missing in it is damage.
             if not folder.exists():
                 return None
-            entry = json.loads((folder / _ENTRY).read_bytes())
+            entry = json.loads(read_bytes(folder / _ENTRY))
             if entry["schema"] == SCHEMA and entry["key"] == key and _whole(folder, entry["files"]):
                 return folder
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (FileUnreadableError, OSError, ValueError, RecursionError):
+            pass
+        except (KeyError, TypeError, AttributeError):  # JSON, but not an entry
             pass
         self._clear(folder)
         return None

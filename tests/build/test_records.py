@@ -7,8 +7,8 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+import sys
 
-import trtplug.build
 from trtplug.backends.backend import BuildRequest, Outcome
 from trtplug.build.command import BuildCommand
 from trtplug.build.context import BuildContext
@@ -25,7 +25,7 @@ def names(record: type) -> set[str]:
 def records() -> set[type]:
     """Those that a build passes on, and every other one that its modules define."""
     found = {BuildCommand, BuildContext, BuildRequest, Outcome, Plan, PlannedTarget, ReportInputs}
-    for info in pkgutil.iter_modules(trtplug.build.__path__, "trtplug.build."):
+    for info in pkgutil.iter_modules(sys.modules["trtplug.build"].__path__, "trtplug.build."):
         for _, kind in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
             if dataclasses.is_dataclass(kind) and kind.__module__ == info.name:
                 found.add(kind)

@@ -326,7 +326,7 @@ def _missing(path: Path):
         (_empty, "model-invalid", "the file is empty"),
         (_truncated, "model-invalid", "truncated"),
         (_folder, "file-unreadable", "it is a folder"),
-        (_fifo, "file-unreadable", "no regular file"),
+        (_fifo, "file-unreadable", "not a regular file"),
         (_dangling, "file-unreadable", "no such file"),
         (_missing, "file-unreadable", "no such file"),
     ],

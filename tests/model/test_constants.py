@@ -86,6 +86,17 @@ def test_a_chain_of_20_000_nodes_needs_no_recursion():
     np.testing.assert_array_equal(find(chain).get(names[-1]).read(), VALUE)
 
 
+def test_values_at_the_end_of_a_long_chain_are_read_without_recursion():
+    names = ["v", *(f"t{i}" for i in range(6_000))]
+    given = {"Transpose": {}, "Cast": {"to": TensorProto.FLOAT}}
+    makers = itertools.cycle(("Transpose", "Cast", "Transpose"))
+    chain = [
+        helper.make_node(op_type, [a], [b], **given[op_type])
+        for op_type, (a, b) in zip(makers, itertools.pairwise(names), strict=False)
+    ]
+    np.testing.assert_array_equal(find(chain).get(names[-1]).read(), VALUE)
+
+
 def test_a_huge_fill_is_not_expanded():
     shape = numpy_helper.from_array(np.asarray([2**20, 2**20]))
     nodes = [

@@ -117,8 +117,8 @@ def test_location_too_long_for_the_system(tmp_path: Path, location: str):
 
 def test_no_regular_file_is_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "fifo")
-    assert "no regular file" in refused(with_external(tmp_path, location="fifo"))
-    assert "no regular file" in refused(with_external(tmp_path, location="."))
+    assert "not a regular file" in refused(with_external(tmp_path, location="fifo"))
+    assert "not a regular file" in refused(with_external(tmp_path, location="."))
 
 
 def test_folder_is_that_of_the_name_given_not_of_the_links_target(tmp_path: Path):

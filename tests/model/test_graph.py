@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from trtplug.model.graph import index_graph, node_labels
+from trtplug.model.graph import _free, index_graph, node_labels
 
 
 def graph_of(nodes: list[onnx.NodeProto], inputs: tuple[str, ...] = ("x",)) -> onnx.GraphProto:
@@ -27,6 +27,28 @@ def test_a_label_is_the_name_or_the_first_output():
 def test_nodes_that_share_a_name_are_called_by_their_outputs():
     graph = graph_of([relu("x", "a", "n"), relu("a", "b", "n"), relu("b", "c", "a")])
     assert list(node_labels(graph)) == ["a#2", "b", "a"]
+
+
+class Counting(str):
+    """A name that counts how often it is formatted: once a label that is tried."""
+
+    tried = 0
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        Counting.tried += 1
+        return str.__format__(self, spec)
+
+
+def test_labels_of_many_nodes_of_one_name_take_linear_work():
+    taken, numbers = {"a", "a#3"}, {}
+    name = Counting("a")
+    labels = []
+    for _ in range(2_000):
+        labels.append(_free(name, taken, numbers))
+        taken.add(labels[-1])
+    assert labels == ["a#2", *(f"a#{n}" for n in range(4, 2_003))]
+    assert Counting.tried < 4 * len(labels)
 
 
 def with_branch(name: str = "inner") -> onnx.GraphProto:

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 
 from tests.models import conv_relu, model_of, save
 from trtplug.errors import BAD_INPUT, ModelInvalidError, TrtplugError
-from trtplug.model.load import dtype_name, load_model
-from trtplug.tensor import TensorSpec
+from trtplug.model.load import load_model
+from trtplug.tensor import TensorSpec, dtype_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,12 +17,13 @@ from trtplug.ops.cbr import ACTIVATIONS, DOMAIN, RESIDUALS, VERSION, CbrAttribut
 from trtplug.ops.cbr_pair import (
     CbrPairAttributes,
     attribute_names,
+    make_function,
     make_node,
     output_shape,
+    overload_name,
     read_node,
     reference,
 )
-from trtplug.ops.cbr_pair_function import make_function, overload_name
 
 INPUTS = ("x", "w", "b", "v", "c")
 

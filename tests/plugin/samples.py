@@ -16,7 +16,7 @@ from trtplug.kernels.pair_problem import PairProblem
 from trtplug.model.files import digest_model
 from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
-from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
+from trtplug.ops import cbr, cbr_function, cbr_pair
 from trtplug.ops.plugin_layer import LAYER_INPUTS
 from trtplug.plugin.choose import choose_sites, list_candidates, make_query
 from trtplug.plugin.evidence import NO_EVIDENCE
@@ -93,7 +93,7 @@ def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
             numpy_helper.from_array(np.ascontiguousarray(v).astype(dtype), n)
             for n, v in zip(names, plain, strict=True)
         )
-        op = (cbr_pair, cbr_pair_function) if site.op == "CBRPair" else (cbr, cbr_function)
+        op = (cbr_pair, cbr_pair) if site.op == "CBRPair" else (cbr, cbr_function)
         attributes, kind = site.problem.attributes, site.problem.dtype
         overload = op[1].overload_name(attributes, kind)
         made = op[0].make_node(attributes, [x, *names, *rest], node.output[0], node.name, overload)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.timing.cache_stand_in import StandIn, identity, values
-from trtplug.timing.files import CacheEntry, make_sidecar, read_entry, write_entry, write_whole
+from trtplug.files import write_whole
+from trtplug.timing.files import CacheEntry, make_sidecar, read_entry, write_entry
 
 
 def entry(*numbers):
@@ -16,7 +17,7 @@ def entry(*numbers):
     return CacheEntry(sidecar=make_sidecar(identity(), blob, values(*numbers), ()), blob=blob)
 
 
-@pytest.mark.parametrize("step", ["fsync", "rename"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_write_that_fails_at_any_step_leaves_the_old_file(tmp_path, monkeypatch, step):
     file = tmp_path / "f"
     write_whole(file, b"old")
@@ -33,14 +34,14 @@ def test_a_write_that_fails_at_any_step_leaves_the_old_file(tmp_path, monkeypatc
 
 def test_a_pair_whose_sidecar_cannot_be_written_is_still_the_old_pair(tmp_path, monkeypatch):
     write_entry(tmp_path, entry(1))
-    rename = Path.rename
+    replace = Path.replace
 
     def refuse_sidecars(self, target):
         if target.suffix == ".json":
             raise OSError("no")
-        return rename(self, target)
+        return replace(self, target)
 
-    monkeypatch.setattr(Path, "rename", refuse_sidecars)
+    monkeypatch.setattr(Path, "replace", refuse_sidecars)
     with pytest.raises(OSError, match="no"):
         write_entry(tmp_path, entry(1, 2))
     assert read_entry(tmp_path, identity()) == entry(1)

@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trtplug.tensor import ELEMENT_TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -172,26 +174,15 @@ def _json_numbers(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - JSON
     return tuple(v for v in value if isinstance(v, int)) if isinstance(value, list) else ()
 
 
-_OLD_DTYPES = {
-    "FP32": "Float",
-    "FP16": "Half",
-    "BF16": "BFloat16",
-    "Int8": "Int8",
-    "Int32": "Int32",
-    "Int64": "Int64",
-    "Bool": "Bool",
-    "FP8": "FP8",
-}
-
-
 def _json_type(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Type and format; TensorRT 10 writes them as one, e.g. `Row major linear FP16 format`."""
     if "Datatype" in entry:
         return str(entry["Datatype"]), str(entry.get("Format", "unknown"))
     both = str(entry.get("Format/Datatype", ""))
-    for word, dtype in _OLD_DTYPES.items():
-        if re.search(rf"\b{word}\b", both):
-            return dtype, re.sub(rf" ?\b{word}\b", "", both).strip()
+    for element in ELEMENT_TYPES:
+        word = rf"\b{element.word}\b"
+        if element.layer and re.search(word, both, re.IGNORECASE):
+            return element.layer, re.sub(f" ?{word}", "", both, flags=re.IGNORECASE).strip()
     return "unknown", both or "unknown"
 
 

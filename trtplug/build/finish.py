@@ -32,6 +32,7 @@ from trtplug.report.make import ReportInputs, make_report
 from trtplug.report.sites import refuse_dropped
 from trtplug.store import sha256_of
 from trtplug.target import parse_target
+from trtplug.tensor import element_type
 from trtplug.timing.files import CACHE
 from trtplug.timing.transfer import read_cache
 
@@ -156,13 +157,9 @@ FURTHER_FILES = ("inspector.json", KERNEL_LOG, *CACHE_FILES)
 """Files of a target that only some builders leave."""
 
 
-_DTYPES = {"fp16": "Half", "bf16": "BFloat16"}
-"""Precision -> the builder's name of its type."""
-
-
 def _check_precision(precision: str, report: Report) -> None:
     """A request for FP16 must not end in an FP32 engine."""
-    wanted = _DTYPES.get(precision)
+    wanted = element_type(precision).layer if precision != "keep" else ""
     if wanted and report.layers and wanted not in report.totals.layers_by_dtype:
         found = ", ".join(f"{d} {n}" for d, n in report.totals.layers_by_dtype.items())
         raise BuildFailedError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.document import read_document, to_json
+from trtplug.files import file_inside
 from trtplug.plan import PlannedSite
 from trtplug.store import sha256_of
 
@@ -164,9 +165,9 @@ def verify_bundle(folder: Path) -> BundleCheck:
 
 
 def _compare(folder: Path, listed: ManifestFile) -> str:
-    if ".." in listed.path.split("/") or listed.path.startswith("/"):
-        return f"{listed.path}: lies outside the bundle"
-    file = folder / listed.path
+    file = file_inside(folder, listed.path)
+    if file is None:
+        return f"{listed.path}: lies outside the bundle, or is a link"
     try:
         if file.exists() and not file.is_file():
             return f"{listed.path}: no regular file"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trtplug.cli.options import parse_bytes, path
-from trtplug.errors import FileUnreadableError, UsageError
+from trtplug.errors import UsageError
+from trtplug.files import read_bytes
 from trtplug.plugin.options import PLUGIN_MODES, PluginOptions
 
 if TYPE_CHECKING:
@@ -330,9 +331,5 @@ def _library(path: Path) -> PluginLibrary:
 
     from trtplug.backends.options import PluginLibrary
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise FileUnreadableError(path=str(path), problem=problem) from error
+    data = read_bytes(path, largest=4 << 30)
     return PluginLibrary(path=str(path.resolve()), sha256=hashlib.sha256(data).hexdigest())

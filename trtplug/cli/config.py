@@ -6,7 +6,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trtplug.errors import ConfigError
+from trtplug.errors import ConfigError, FileUnreadableError
+from trtplug.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,11 +134,12 @@ def read_config(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read, is no TOML, or has a key or value of the wrong kind.
     """
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        # ValueError: no UTF-8, no TOML, or a number of thousands of digits.
-        problem = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(file=str(file), problem=problem) from error
+        document = tomllib.loads(read_text(file))
+    except FileUnreadableError as error:
+        raise ConfigError(file=str(file), problem=error.problem) from error
+    except (ValueError, RecursionError) as error:
+        # ValueError: not TOML, or a number of thousands of digits.
+        raise ConfigError(file=str(file), problem=str(error)) from error
     for key in document:
         if key != "build":
             raise ConfigError(file=str(file), problem=f"unknown table or key {key!r}; use [build]")

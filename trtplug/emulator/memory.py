@@ -7,7 +7,7 @@ asynchronous copy is on its way to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from trtplug.emulator.values import C16, U8, U64, UNSIGNED, Array, spread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trtplug.emulator.checks import Kind
-    from trtplug.emulator.machine import Machine
+    from trtplug.emulator.checks import Findings, Kind
 
 
 WINDOW_BITS = 40
@@ -33,7 +32,20 @@ POISON = 0xFF
 PAD = 32
 
 
-def first_active(m: Machine, x: Array) -> Array:
+class Lanes(Protocol):
+    """What memory asks of the `Machine` whose lanes use it."""
+
+    threads: int
+    mask: Array | None
+    stores: int
+    findings: Findings
+
+    @property
+    def lanes(self) -> tuple[int, int]:
+        """Blocks and threads."""
+
+
+def first_active(m: Lanes, x: Array) -> Array:
     """`x` with lanes that do not run replaced by one that does: safe to read, silent in checks."""
     if m.mask is None:
         return x
@@ -42,7 +54,7 @@ def first_active(m: Machine, x: Array) -> Array:
     return np.where(m.mask, x, spread(x, shape)[divmod(lane, shape[1])])
 
 
-def by_lane(m: Machine, x: Array) -> Array:
+def by_lane(m: Lanes, x: Array) -> Array:
     """Values of the lanes that run, in one row."""
     full = spread(x, m.lanes)
     return full.ravel() if m.mask is None else full[spread(m.mask, m.lanes)]
@@ -69,7 +81,7 @@ def differs(gathered: Array, state: int) -> Array:
 
 
 def report(
-    m: Machine,
+    m: Lanes,
     kind: Kind,
     line: int,
     bad: Array,
@@ -114,7 +126,7 @@ class RowMemory:
             self._views[width] = self.data.view(UNSIGNED[width])
         return self._views[width]
 
-    def checked(self, m: Machine, addr: Array, width: int, line: int) -> tuple[Array, Array | None]:
+    def checked(self, m: Lanes, addr: Array, width: int, line: int) -> tuple[Array, Array | None]:
         """Addresses (int64) that are safe in every lane, and the lanes that may go ahead.
 
         None: all that run. Lanes outside the memory, or misaligned, are reported.
@@ -132,7 +144,7 @@ class RowMemory:
         good = ~outside & ~odd
         return np.where(good, live, 0), good if m.mask is None else good & m.mask
 
-    def read(self, m: Machine, addr: Array, width: int, line: int, rows: Array) -> Array:
+    def read(self, m: Lanes, addr: Array, width: int, line: int, rows: Array) -> Array:
         """Elements at `addr`, which `checked` gave; `rows`: each lane's row."""
         if self.state is not None:
             self._look(m, addr, width, line, rows)
@@ -143,7 +155,7 @@ class RowMemory:
         return np.asarray(view.reshape(-1).take(at + rows * view.shape[1]))
 
     def write(
-        self, m: Machine, addr: Array, value: Array, width: int, rows: Array, state: int = WRITTEN
+        self, m: Lanes, addr: Array, value: Array, width: int, rows: Array, state: int = WRITTEN
     ) -> None:
         """Store elements at `addr`, which `checked` gave."""
         m.stores += 1
@@ -152,7 +164,7 @@ class RowMemory:
         if self.state is not None:
             self._mark(m, at, width, rows, state)
 
-    def mark(self, m: Machine, addr: Array, width: int, rows: Array, state: int) -> None:
+    def mark(self, m: Lanes, addr: Array, width: int, rows: Array, state: int) -> None:
         """Set the state of elements without writing them."""
         if self.state is not None:
             self._mark(m, addr // width, width, rows, state)
@@ -167,7 +179,7 @@ class RowMemory:
         flat = np.ascontiguousarray(gathered).view(U8).reshape(*gathered.shape, width)
         return np.asarray((flat == state).any(axis=-1))
 
-    def _put(self, m: Machine, view: Array, at: Array, value: Array, rows: Array) -> None:
+    def _put(self, m: Lanes, view: Array, at: Array, value: Array, rows: Array) -> None:
         if rows.shape[1] == 1 and at.shape[0] == 1 and at.shape[1] == m.threads:
             if m.mask is None:
                 view[:, at[0]] = value
@@ -189,7 +201,7 @@ class RowMemory:
             return np.asarray(states.take(at[0], axis=1))
         return np.asarray(states.reshape(-1)[at + rows * states.shape[1]])
 
-    def _look(self, m: Machine, addr: Array, width: int, line: int, rows: Array) -> None:
+    def _look(self, m: Lanes, addr: Array, width: int, line: int, rows: Array) -> None:
         bad = differs(self._states(addr // width, width, rows), WRITTEN)
         if not bad.any():
             return
@@ -197,7 +209,7 @@ class RowMemory:
         report(m, "unfinished_copy", line, bad & coming, addr, f"{self.name} memory")
         report(m, "uninitialised", line, bad & ~coming, addr, f"{self.name} memory")
 
-    def _mark(self, m: Machine, at: Array, width: int, rows: Array, state: int) -> None:
+    def _mark(self, m: Lanes, at: Array, width: int, rows: Array, state: int) -> None:
         assert self.state is not None
         alike = rows.shape[1] == 1 and at.shape[0] == 1 and (m.mask is None or len(m.mask) == 1)
         value = pattern(state, width)[0]
@@ -265,7 +277,7 @@ class GlobalMemory:
         self.regions[window] = region
         return region
 
-    def read(self, m: Machine, addr: Array, width: int, line: int) -> Array:
+    def read(self, m: Lanes, addr: Array, width: int, line: int) -> Array:
         """Elements of `width` bytes at `addr` (int64); zero where there is no memory."""
         live = first_active(m, addr)
         region = self._region(live, width)
@@ -277,7 +289,7 @@ class GlobalMemory:
             report(m, "uninitialised", line, differs(gathered, WRITTEN), offset, region.name)
         return np.asarray(region.view(width).take(offset // width))
 
-    def write(self, m: Machine, addr: Array, value: Array, width: int, line: int) -> None:
+    def write(self, m: Lanes, addr: Array, value: Array, width: int, line: int) -> None:
         """Store elements of `width` bytes."""
         m.stores += 1
         live = first_active(m, addr)
@@ -303,7 +315,7 @@ class GlobalMemory:
             return None
         return region
 
-    def _note_write(self, m: Machine, region: Region, at: Array, width: int, line: int) -> None:
+    def _note_write(self, m: Lanes, region: Region, at: Array, width: int, line: int) -> None:
         assert region.state is not None
         states = region.state.view(UNSIGNED[width])
         if region.once:
@@ -322,7 +334,7 @@ class GlobalMemory:
 
     # Lanes in several buffers, or outside of them: one by one, since it is rare.
 
-    def _good(self, m: Machine, addr: Array, width: int, line: int) -> tuple[Array, Array]:
+    def _good(self, m: Lanes, addr: Array, width: int, line: int) -> tuple[Array, Array]:
         """Windows of the lanes, and which of them may go ahead; the others are reported."""
         window = addr >> np.int64(WINDOW_BITS)
         inside = np.zeros(addr.shape, bool)
@@ -334,7 +346,7 @@ class GlobalMemory:
         report(m, "misaligned", line, odd, addr, "", self.describe)
         return window, inside & ~odd
 
-    def _read_apart(self, m: Machine, addr: Array, width: int, line: int) -> Array:
+    def _read_apart(self, m: Lanes, addr: Array, width: int, line: int) -> Array:
         window, good = self._good(m, addr, width, line)
         out = np.zeros(addr.shape, UNSIGNED[width])
         kept = m.mask
@@ -347,7 +359,7 @@ class GlobalMemory:
         m.mask = kept
         return out
 
-    def _write_apart(self, m: Machine, addr: Array, value: Array, width: int, line: int) -> None:
+    def _write_apart(self, m: Lanes, addr: Array, value: Array, width: int, line: int) -> None:
         window, good = self._good(m, addr, width, line)
         kept = m.mask
         for number in self.regions:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from trtplug.emulator.async_copy import Copies
 from trtplug.emulator.checks import Checks, Finding, Findings
 from trtplug.emulator.counters import AccessCount, Counters, Tally
 from trtplug.emulator.decode import Program, decode
-from trtplug.emulator.machine import Machine
+from trtplug.emulator.machine import Copies, Machine
 from trtplug.emulator.memory import EMPTY, GlobalMemory, Region, RowMemory
 from trtplug.emulator.ptx import Instruction
 from trtplug.emulator.races import RaceLog

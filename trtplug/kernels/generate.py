@@ -13,13 +13,14 @@ from trtplug.kernels.problem import DYNAMIC_AXES, Problem
 from trtplug.kernels.source import MIN_BLOCKS, KernelSource, assemble
 from trtplug.kernels.tactic import FIRST_ASYNC_SM, Depthwise, Direct, Gemm, Stem, Tactic, Tile
 from trtplug.kernels.usage import LIMITS
+from trtplug.tensor import FLOATS
 
 if TYPE_CHECKING:
     from trtplug.kernels.source import Headers
     from trtplug.target import Sm
 
 
-ELEMENTS = {"float": "float", "float16": "trtplug::Half", "bfloat16": "trtplug::Bfloat16"}
+ELEMENTS = {element.name: element.cuda for element in FLOATS}
 """Types of the op -> those of plugins/common/dtype.cuh."""
 
 _SCALAR_BLOCKS = 4

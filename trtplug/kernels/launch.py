@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trtplug.kernels.generate import bundle_of, threads_of
 from trtplug.kernels.problem import Problem, padded
 from trtplug.kernels.tactic import Depthwise, Direct, Gemm, Stem, Tactic
+from trtplug.tensor import window_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,5 +60,4 @@ def divide_up(value: Any, by: int) -> Any:  # noqa: ANN401 - an int, or a symbol
 def slide(size: Any, axis: int, problem: Problem) -> Any:  # noqa: ANN401 - as `divide_up`
     """Output size along an axis."""
     a = problem.attributes
-    reach = a.pads[axis] + a.pads[axis + 2] - a.dilations[axis] * (a.kernel_shape[axis] - 1) - 1
-    return (size + reach) // a.strides[axis] + 1
+    return window_positions(size, a.reach(axis), a.strides[axis])

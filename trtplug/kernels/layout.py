@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtplug.kernels.problem import padded
+from trtplug.tensor import FLOATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-BITS: dict[str, np.dtype[Any]] = {
-    "float": np.dtype(np.uint32),
-    "float16": np.dtype(np.uint16),
-    "bfloat16": np.dtype(np.uint16),
-}
+BITS: dict[str, np.dtype[Any]] = {t.name: np.dtype(f"uint{t.bits}") for t in FLOATS}
 """Type -> unsigned integers of its size."""
 
-NAN_BITS = {"float": 0x7FC00000, "float16": 0x7E00, "bfloat16": 0x7FC0}
+NAN_BITS = {element.name: element.nan for element in FLOATS}
 """Type -> a NaN, to poison what must not be read or left as it is."""
 
 

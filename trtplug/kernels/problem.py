@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.ops.cbr import CbrAttributes, output_shape
-from trtplug.tensor import ShapeRange
+from trtplug.tensor import FLOATS, ShapeRange
 
 if TYPE_CHECKING:
     from trtplug.tensor import Sizes
@@ -18,7 +18,7 @@ DYNAMIC_AXES = ("batch", "height", "width")
 _PLACES = (0, 2, 3)
 """Where they stand in NCHW."""
 
-ELEMENT_BYTES = {"float": 4, "float16": 2, "bfloat16": 2}
+ELEMENT_BYTES = {element.name: element.bytes for element in FLOATS}
 """Types of the op -> bytes of an element."""
 
 

@@ -14,7 +14,7 @@ from trtplug.model.shapes import ShapeTable, infer_shapes
 from trtplug.model.validate import validate
 from trtplug.rewrite.find import find_all
 from trtplug.rewrite.site import cbr_attributes
-from trtplug.tensor import ShapeRange, Sizes
+from trtplug.tensor import ShapeRange, Sizes, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trtplug.rewrite.site import Pair, Site
 
 
-PRECISIONS = {"keep": None, "fp16": "float16", "bf16": "bfloat16"}
+PRECISIONS = {"keep": None} | {word: element_type(word).name for word in ("fp16", "bf16")}
 """What `--precision` takes -> the type that kernels are asked for; None: the site's own."""
 
 

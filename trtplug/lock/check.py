@@ -10,6 +10,7 @@ from trtplug.backends.gpu import read_machine
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import read_manifest
 from trtplug.errors import LockMismatchError, LockUnqualifiedError, UsageError
+from trtplug.files import file_inside
 from trtplug.globs import from_flag
 from trtplug.lock.diff import diff_locks, input_differences, tactic_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
@@ -183,10 +184,8 @@ def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...
 
 def _inside(folder: Path, path: str) -> Path | None:
     """A regular file of the bundle; None for anything else."""
-    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        return None
-    file = folder / path
-    return file if file.is_file() else None
+    file = file_inside(folder, path)
+    return file if file is not None and file.is_file() else None
 
 
 # --- against this machine ---

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtplug.errors import BackendMissingError, ReferenceFailedError
+from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from trtplug.tensor import Sizes, TensorSpec
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-NUMPY_TYPES = {
-    "bool": np.bool_, "double": np.float64, "float": np.float32, "float16": np.float16,
-    "int16": np.int16, "int32": np.int32, "int64": np.int64, "int8": np.int8,
-    "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "uint8": np.uint8,
-}  # fmt: skip
-
 
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 """Where external data lie, for a model that is given as bytes."""
@@ -97,11 +91,11 @@ def random_feeds(
     random = np.random.default_rng(seed)
     feeds: dict[str, Array] = {}
     for spec in specs:
-        dtype = NUMPY_TYPES.get("float" if spec.dtype == "bfloat16" else spec.dtype)
-        if dtype is None:
+        element = find_element_type("float" if spec.dtype == "bfloat16" else spec.dtype)
+        if element is None or not element.numpy:
             problem = f"input {spec.name!r} is of type {spec.dtype}"
             raise ReferenceFailedError(path=spec.name, problem=problem)
-        shape = sizes[spec.name]
+        dtype, shape = np.dtype(element.numpy), sizes[spec.name]
         if np.issubdtype(dtype, np.floating):
             feeds[spec.name] = random.standard_normal(shape).astype(dtype)
         else:

@@ -207,8 +207,26 @@ def _like(
         elem_type=elem_type or source.elem_type,
         overridable=source.overridable,
         proto=None,
-        read=lambda: change(source.read()),
+        read=_Changed(source, change),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changed:
+    """Reads a constant and changes its values; a chain of any length needs no recursion."""
+
+    source: Constant
+    change: Callable[[Array], Array]
+
+    def __call__(self) -> Array:
+        changes, read = [self.change], self.source.read
+        while isinstance(read, _Changed):
+            changes.append(read.change)
+            read = read.source.read
+        values = read()
+        for change in reversed(changes):
+            values = change(values)
+        return values
 
 
 def _identity(_node: Node, source: Constant, _second: Constant | None) -> Constant:
@@ -295,3 +313,6 @@ _RULES: dict[str, Callable[[Node, Constant, Constant | None], Constant | None]] 
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+CONSTANT_OPS = tuple(_RULES)
+"""Operators whose results are constant where their inputs are."""

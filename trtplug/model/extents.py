@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from trtplug.errors import NodeInvalidError
 from trtplug.model.convolution import Convolution, read_convolution
 from trtplug.model.graph import Graph, Node, attributes
+from trtplug.tensor import window_positions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,9 +130,9 @@ def _wider(table: ExtentTable, a: Extent, b: Extent) -> Extent:
 
 
 def slide(size: Extent, reach: int, stride: int) -> Extent:
-    """Positions of a window: `(size + reach) // stride + 1`, reach = padding - extent."""
+    """As `window_positions`, of a size that may be symbolic."""
     if isinstance(size, int):
-        return (size + reach) // stride + 1
+        return window_positions(size, reach, stride)
     if stride == 1:
         return size if reach == -1 else ("shift", size, reach + 1)
     return ("slide", size, reach, stride)

@@ -5,19 +5,20 @@ Format: `onnx.proto`, TensorProto.external_data (keys location, offset, length).
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from trtplug.errors import ExternalDataError
+from trtplug.files import file_inside
 from trtplug.store import sha256_of
+from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,11 @@ def _check_tensor(tensor: TensorProto, model: Path) -> tuple[str, Path]:
             path=str(model), tensor=tensor.name, location=location, problem=problem
         )
 
-    file = _inside(location, model)
+    file = file_inside(model.parent, location, follow_links=True)
     if file is None:
         raise refuse("that is outside the model's folder, and is refused")
     if not file.is_file():
-        raise refuse("there is no such file" if not file.exists() else "it is no regular file")
+        raise refuse("there is no such file" if not file.exists() else "it is not a regular file")
     offset = _whole_number(entries.get("offset", "0"))
     size = file.stat().st_size
     stated = entries.get("length")
@@ -110,34 +111,13 @@ def _check_tensor(tensor: TensorProto, model: Path) -> tuple[str, Path]:
     return location, file
 
 
-def _inside(location: str, model: Path) -> Path | None:
-    """The file, if it lies in the model's folder also when every link is followed."""
-    absolute = PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute()
-    if not location or "\0" in location or absolute or ".." in PurePosixPath(location).parts:
-        return None
-    folder = model.parent.resolve()
-    try:
-        file = (folder / location).resolve()
-        # Not exists(): from Python 3.13 on neither it nor resolve() minds a loop of links.
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            file.stat()
-    except (OSError, RuntimeError):  # a loop of links, a name too long for the system
-        return None
-    return file if file.is_relative_to(folder) else None
-
-
 def _whole_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _bytes_wanted(tensor: TensorProto) -> int | None:
     """Bytes that the dims and the type ask for; None for types of no fixed size."""
-    if tensor.data_type in (TensorProto.STRING, TensorProto.UNDEFINED):
+    element = find_element_type(tensor.data_type)
+    if element is None or not element.bits:
         return None
-    try:
-        bits = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
-    except (KeyError, TypeError, ValueError):
-        return None
-    packed = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
-    bits = packed.get(TensorProto.DataType.Name(tensor.data_type), bits)
-    return math.ceil(math.prod(tensor.dims) * bits / 8)
+    return math.ceil(math.prod(tensor.dims) * element.bits / 8)

@@ -145,10 +145,13 @@ class _Labels:
         names = Counter(node.name for node in self.nodes)
         taken = {name for name, count in names.items() if name and count == 1}
         self._of = {}
+        numbers: dict[str, int] = {}
         for number, node in enumerate(self.nodes):
             label = node.name
             if names[label] != 1 or not label:
-                label = _free(next(filter(None, node.output), f"{node.op_type}_{number}"), taken)
+                label = _free(
+                    next(filter(None, node.output), f"{node.op_type}_{number}"), taken, numbers
+                )
                 taken.add(label)
             self._of[id(node)] = label
 
@@ -157,12 +160,14 @@ class _Labels:
         return self._of[id(node)]
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """A label that is not taken; the search goes on where it ended for this name before."""
     if name not in taken:
         return name
-    number = 2
+    number = numbers.get(name, 2)
     while f"{name}#{number}" in taken:
         number += 1
+    numbers[name] = number
     return f"{name}#{number}"
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from trtplug.errors import ModelInvalidError
+from trtplug.files import open_regular, read_bytes
 from trtplug.model.external import ExternalFile, check_external_data
-from trtplug.model.files import read_bytes, readable_size
 from trtplug.model.pieces import LARGE_BYTES, parse_in_pieces
-from trtplug.tensor import Dim, TensorSpec
+from trtplug.tensor import Dim, TensorSpec, dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,7 +150,8 @@ def model_of(
 
 def _read(path: Path) -> tuple[ModelProto, str]:
     """The message, and the digest of the file's bytes."""
-    size = readable_size(path)
+    with open_regular(path) as stream:
+        size = stream.seek(0, 2)
     if not size:
         raise ModelInvalidError(path=str(path), problem="the file is empty")
     if size > _LARGEST_PROTOBUF:
@@ -232,9 +233,3 @@ def _dim(kind: str | None, size: int, name: str) -> Dim:
     if kind == "dim_value" and size > 0:
         return size
     return name if kind == "dim_param" and name else None
-
-
-def dtype_name(elem_type: int) -> str:
-    """ONNX's name of an element type in lower case; `undefined` for a number it does not know."""
-    known = TensorProto.DataType.values()
-    return TensorProto.DataType.Name(elem_type).lower() if elem_type in known else "undefined"

@@ -18,11 +18,12 @@ from trtplug.errors import PrecisionError, UsageError
 from trtplug.globs import matches_any
 from trtplug.model.constants import Constants
 from trtplug.model.graph import Graph, Node, index_graph
-from trtplug.model.precision_rules import DTYPES, Island, Rules
+from trtplug.model.precision_rules import Island, Rules
 from trtplug.model.precision_write import write_in_precision
 from trtplug.model.save import ModelParts, parts_of
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.strip import constant_tensor, strip_weights
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -118,7 +119,7 @@ def change_precision(
         UsageError: a glob that no node matches.
         PrecisionError: no node would change, or the opset that bfloat16 needs is out of reach.
     """
-    dtype = DTYPES[precision]
+    dtype = element_type(precision).name
     if precision == "bf16" and model.opset < FIRST_OPSET_WITH_BF16:
         model = raise_opset(model, FIRST_OPSET_WITH_BF16, precision)
     graph = index_graph(model.proto.graph)

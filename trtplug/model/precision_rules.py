@@ -16,6 +16,7 @@ from onnx import TensorProto
 from trtplug.globs import matches_any
 from trtplug.model.graph import Graph, Node, attributes, subgraphs_of
 from trtplug.model.schema import Schemas
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from trtplug.model.constants import Constants
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
-
-LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
-SMALLEST_NORMAL = {"float16": 2.0**-14, "bfloat16": 2.0**-126}
 
 RANGE_SENSITIVE = {
     **dict.fromkeys(("Softmax", "LogSoftmax"), "sums of exponentials"),
@@ -102,7 +98,7 @@ class Rules:
         """`dtype` is `float16` or `bfloat16`; `dtype_of` tells the type of a tensor."""
         self._graph = graph
         self._constants = constants
-        self._dtype = dtype
+        self._element = element_type(dtype)
         self._opset = opset
         self._keep = keep_fp32
         self._dtype_of = dtype_of
@@ -126,7 +122,7 @@ class Rules:
     @property
     def dtype(self) -> str:
         """The target type, `float16` or `bfloat16`."""
-        return self._dtype
+        return self._element.name
 
     def is_float(self, name: str) -> bool:
         """Whether a tensor is float32 in the model as it is."""
@@ -159,7 +155,7 @@ class Rules:
         formal = None if schema is None else _formal(schema, slot, output=output)
         if schema is None or formal is None:
             return False
-        wanted = f"tensor({self._dtype})"
+        wanted = f"tensor({self._element.name})"
         for constraint in schema.type_constraints:
             if constraint.type_param_str == formal.type_str:
                 return wanted in constraint.allowed_type_strs
@@ -207,7 +203,7 @@ class Rules:
         slots += [(i, n, True) for i, n in enumerate(node.outputs)]
         for slot, name, output in slots:
             if self.is_float(name) and self.allows(node, slot, output=output) is False:
-                return f"{node.op_type} of opset {self._opset} knows no {self._dtype}"
+                return f"{node.op_type} of opset {self._opset} knows no {self._element.name}"
         return None
 
     def _by_constants(self, node: Node) -> str | None:
@@ -215,10 +211,10 @@ class Rules:
             largest = self._largest(name)
             if largest is None:
                 continue
-            if largest > LARGEST[self._dtype] and not node.is_op(*_BOUNDS):
-                return f"{name!r} holds {largest:g}, beyond {LARGEST[self._dtype]:g}"
+            if largest > self._element.largest and not node.is_op(*_BOUNDS):
+                return f"{name!r} holds {largest:g}, beyond {self._element.largest:g}"
             factor = node.is_op(*_PRODUCTS) and slot < 2
-            if factor and 0 < largest < SMALLEST_NORMAL[self._dtype]:
+            if factor and 0 < largest < self._element.smallest_normal:
                 return f"{name!r} holds nothing above {largest:g}: it would lose its digits"
         return None
 
@@ -230,7 +226,7 @@ class Rules:
         if not any(m in found for m in makers if m is not None):
             return False
         sizes = [s for s in map(self._largest, node.inputs) if s is not None]
-        return node.is_op("Sqrt") or any(0 < s < SMALLEST_NORMAL[self._dtype] for s in sizes)
+        return node.is_op("Sqrt") or any(0 < s < self._element.smallest_normal for s in sizes)
 
     def _largest(self, name: str) -> float | None:
         """Largest magnitude of a stored float32 tensor; 0 where it holds NaN or infinity."""
@@ -262,7 +258,7 @@ class Rules:
             epsilon = attributes(node.proto).get("epsilon", 1e-5)
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = float(np.abs(scale / np.sqrt(variance + epsilon)).max(initial=0.0))
-            if factor * weight > LARGEST[self._dtype]:
+            if factor * weight > self._element.largest:
                 reason = f"weights folded with {node.label!r} reach {factor * weight:g}"
                 found.update({conv: reason, node: reason})
         return found

@@ -14,17 +14,16 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from trtplug.model.constants import read_tensor
 from trtplug.model.graph import Graph, Node, attributes
-from trtplug.model.precision_rules import LARGEST, Rules
 from trtplug.model.save import ModelParts, NewTensor, Tensor, without
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.model.load import Model
+    from trtplug.model.precision_rules import Rules
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-ELEM_TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 FIRST_IR_WITHOUT_WEIGHT_INPUTS = 4
 
@@ -47,7 +46,7 @@ class _Writer:
         self._low = low
         self._rules = rules
         self._match_io = match_io
-        self._elem_type = ELEM_TYPES[rules.dtype]
+        self._elem_type = element_type(rules.dtype).onnx
         self._old_ir = model.ir_version < FIRST_IR_WITHOUT_WEIGHT_INPUTS
         self._stored = {
             name for name in graph.initializers if self._old_ir or name not in graph.inputs
@@ -205,7 +204,7 @@ class _Writer:
 
     def _cast(self, values: Array) -> Array:
         """Values in the target type; finite ones stay finite, for only bounds may be beyond it."""
-        largest = LARGEST[self._rules.dtype]
+        largest = element_type(self._rules.dtype).largest
         dtype = helper.tensor_dtype_to_np_dtype(self._elem_type)
         bounded = np.where(np.isfinite(values), np.clip(values, -largest, largest), values)
         return bounded.astype(dtype)

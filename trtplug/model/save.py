@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from trtplug.errors import ModelInvalidError, OutputError, OutputInTheWayError
+from trtplug.errors import ModelInvalidError, OutputInTheWayError
+from trtplug.files import publishing
 from trtplug.model.external import tensors_of_node
 from trtplug.model.load import model_of
+from trtplug.store import as_output_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,20 +146,15 @@ def save_model(parts: ModelParts, path: Path) -> None:
         OutputInTheWayError: the data file would replace one that the model is made from.
         OutputError: the disk is full, the folder is missing or not writable.
     """
-    token = secrets.token_hex(4)
-    draft, data_draft = (path.with_name(f".{path.name}.{token}{end}") for end in ("", ".data"))
     data = path.with_name(path.name + ".data")
-    try:
-        with draft.open("wb") as file, _DataFile(data_draft, data, parts.folder) as store:
-            _write(parts, file, store)
-        if store.used:
-            data_draft.replace(data)
-        draft.replace(path)
-    except OSError as error:
-        raise OutputError(path=str(path), problem=error.strerror or str(error)) from error
-    finally:
-        draft.unlink(missing_ok=True)
-        data_draft.unlink(missing_ok=True)
+    with (
+        as_output_error(path),
+        publishing(path) as draft,
+        publishing(data) as data_draft,
+        draft.open("wb") as file,
+        _DataFile(data_draft, data, parts.folder) as store,
+    ):
+        _write(parts, file, store)
 
 
 def save_beside(parts: ModelParts, path: Path) -> None:
@@ -168,11 +164,8 @@ def save_beside(parts: ModelParts, path: Path) -> None:
         ModelInvalidError: without its external data it would be larger than protobuf allows.
         OutputError: the disk is full, the folder is missing or not writable.
     """
-    try:
-        with path.open("wb") as file:
-            _write(parts, file, _Elsewhere(path))
-    except OSError as error:
-        raise OutputError(path=str(path), problem=error.strerror or str(error)) from error
+    with as_output_error(path), path.open("wb") as file:
+        _write(parts, file, _Elsewhere(path))
 
 
 class _Elsewhere:
@@ -245,7 +238,6 @@ class _DataFile:
     """The external data of the new model, written as its tensors come."""
 
     def __init__(self, draft: Path, final: Path, source: Path) -> None:
-        self.used = False
         self._draft = draft
         self._final = final
         self._source = source
@@ -285,7 +277,6 @@ class _DataFile:
     def _open(self) -> BinaryIO:
         if self._file is None:
             self._file = self._draft.open("wb")
-            self.used = True
         return self._file
 
     def _start(self, length: int) -> int:

@@ -26,11 +26,10 @@ from onnx.shape_inference import InferenceError
 
 from trtplug.errors import NodeInvalidError, ShapeError
 from trtplug.model.graph import subgraphs_of
-from trtplug.model.load import dtype_name
 from trtplug.model.save import parts_of
 from trtplug.model.shape_values import shape_values
 from trtplug.model.strip import set_dims, strip_weights
-from trtplug.tensor import Sizes
+from trtplug.tensor import Sizes, dtype_name, find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +43,6 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 8
 """Rounds of inference; each gets past the Reshapes that the one before could not size."""
-
-_BITS = {
-    "bool": 8, "uint8": 8, "int8": 8, "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16,
-    "uint32": 32, "int32": 32, "float": 32, "uint64": 64, "int64": 64, "double": 64,
-    "complex64": 64, "complex128": 128, "uint4": 4, "int4": 4, "float4e2m1": 4,
-    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +67,10 @@ class ShapeTable:
 
     def bytes(self, name: str) -> int | None:
         """Size in memory, without padding."""
-        elements, bits = self.elements(name), _BITS.get(self._dtypes.get(name, ""))
-        return None if elements is None or bits is None else -(-elements * bits // 8)
+        elements, element = self.elements(name), find_element_type(self._dtypes.get(name, ""))
+        if elements is None or element is None or not element.bits:
+            return None
+        return -(-elements * element.bits // 8)
 
 
 def infer_shapes(model: Model, sizes: Mapping[str, Sizes]) -> ShapeTable:

@@ -17,10 +17,10 @@ from trtplug.model.constants import Constant, Constants, read_tensor
 from trtplug.model.convolution import read_convolution
 from trtplug.model.external import tensors_of
 from trtplug.model.graph import Graph, Node, attributes, index_graph
-from trtplug.model.load import dtype_name
 from trtplug.model.save import NewTensor
 from trtplug.model.schema import Schemas
 from trtplug.model.strip import strip_weights
+from trtplug.tensor import dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

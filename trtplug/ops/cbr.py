@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
+from trtplug.tensor import window_positions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -75,6 +77,11 @@ class CbrAttributes:
     max: float = UNBOUNDED
     """Upper bound of clip."""
     residual: str = "none"
+
+    def reach(self, axis: int) -> int:
+        """Padding of a spatial axis less the window's extent, as `window_positions` takes it."""
+        extent = self.dilations[axis] * (self.kernel_shape[axis] - 1) + 1
+        return self.pads[axis] + self.pads[axis + 2] - extent
 
     def __post_init__(self) -> None:
         """Refuses what no CBR can be.
@@ -176,15 +183,15 @@ def output_shape(x: Shape, w: Sequence[int], given: CbrAttributes) -> Shape:
 
 
 def _slide(size: Dim, axis: int, given: CbrAttributes) -> Dim:
-    extent = given.dilations[axis] * (given.kernel_shape[axis] - 1) + 1
-    reach = given.pads[axis] + given.pads[axis + 2] - extent
+    reach = given.reach(axis)
     if not isinstance(size, int):
         return size if reach == -1 and given.strides[axis] == 1 else None
     if size + reach < 0:
+        padding = given.pads[axis] + given.pads[axis + 2]
         raise ValueError(
-            f"a window of {extent} does not fit {size} pixels padded by {reach + extent}"
+            f"a window of {padding - reach} does not fit {size} pixels padded by {padding}"
         )
-    return (size + reach) // given.strides[axis] + 1
+    return window_positions(size, reach, given.strides[axis])
 
 
 def reference(x: Array, w: Array, b: Array, residual: Array | None, given: CbrAttributes) -> Array:

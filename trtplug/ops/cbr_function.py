@@ -17,6 +17,7 @@ import numpy as np
 from onnx import FunctionProto, helper, numpy_helper
 
 from trtplug.ops.cbr import DOMAIN, GELU_TANH, OP_TYPE, UNBOUNDED, CbrAttributes
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,7 @@ class Body:
     def __init__(self, dtype: str, opset: int) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.opset = opset
-        self._dtype = helper.tensor_dtype_to_np_dtype(ELEM_TYPES[dtype])
+        self._dtype = helper.tensor_dtype_to_np_dtype(element_type(dtype).onnx)
 
     def add(self, op_type: str, inputs: list[str], **given: Any) -> str:  # noqa: ANN401
         """A node; the name of its output."""
@@ -113,9 +114,6 @@ class Body:
         """A scalar of the op's type."""
         tensor = numpy_helper.from_array(np.asarray(value).astype(self._dtype))
         return self.add("Constant", [], value=tensor)
-
-
-ELEM_TYPES = {"float": 1, "float16": 10, "bfloat16": 16}
 
 
 def _none(_body: Body, x: str, _given: CbrAttributes) -> str:

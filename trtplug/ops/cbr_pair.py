@@ -14,10 +14,11 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, NodeProto, helper
+from onnx import AttributeProto, FunctionProto, NodeProto, helper
 
-from trtplug.ops import cbr
+from trtplug.ops import cbr, cbr_function
 from trtplug.ops.cbr import DOMAIN, VERSION, CbrAttributes, attribute_value, plugin_node
+from trtplug.ops.cbr_function import Body, add_cbr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,3 +135,30 @@ def reference(
     """What the op gives, in float64 throughout; depthwise weights and bias come first."""
     between = cbr.reference(x, weights[0], biases[0], None, given.depthwise)
     return cbr.reference(between, weights[1], biases[1], residual, given.pointwise)
+
+
+@functools.lru_cache(maxsize=256)
+def overload_name(given: CbrPairAttributes, dtype: str) -> str:
+    """The whole configuration: the names of both CBRs."""
+    both = (given.depthwise, given.pointwise)
+    return "__".join(cbr_function.overload_name(one, dtype) for one in both)
+
+
+def make_function(given: CbrPairAttributes, dtype: str, opset: int) -> FunctionProto:
+    """The function for one configuration; arguments as `cbr_function.make_function` has them."""
+    body = Body(dtype, opset)
+    between = add_cbr(body, given.depthwise, "x", "w", "b")
+    add_cbr(body, given.pointwise, between, "pointwise_w", "pointwise_b")
+    body.nodes[-1].output[0] = "y"
+    residual = ["residual"] if given.pointwise.residual != "none" else []
+    function: FunctionProto = helper.make_function(
+        DOMAIN,
+        OP_TYPE,
+        ["x", "w", "b", "pointwise_w", "pointwise_b", *residual],
+        ["y"],
+        body.nodes,
+        [helper.make_opsetid("", opset)],
+        list(attribute_names()),
+    )
+    function.overload = overload_name(given, dtype)
+    return function

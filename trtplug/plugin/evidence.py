@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.document import Reader
-from trtplug.errors import DocumentError, FileUnreadableError
+from trtplug.errors import DocumentError
+from trtplug.files import read_text
 from trtplug.kernels.kit import problem_to_plain
 from trtplug.store import key_of
 
@@ -116,14 +117,10 @@ def read_evidence(file: Path | None) -> Evidence:
     """
     if file is None:
         return NO_EVIDENCE
-    try:
-        data = file.read_bytes()
-        text = data.decode("utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None)
-        problem = reason.lower() if reason else "it is not UTF-8 text"
-        raise FileUnreadableError(path=str(file), problem=problem) from error
-    return Evidence(measurements=_read_lines(text, file), sha256=hashlib.sha256(data).hexdigest())
+    text = read_text(file)
+    return Evidence(
+        measurements=_read_lines(text, file), sha256=hashlib.sha256(text.encode()).hexdigest()
+    )
 
 
 def _read_lines(text: str, file: Path) -> tuple[SiteMeasurement, ...]:

@@ -19,12 +19,12 @@ from trtplug.kernels.pair_problem import PairProblem
 from trtplug.kernels.problem import Problem
 from trtplug.model.load import model_of
 from trtplug.model.save import NewTensor, save_beside
-from trtplug.ops.cbr_function import ELEM_TYPES
 from trtplug.ops.plugin_layer import plugin_layer_node
 from trtplug.plugin.kernels import ReadyUnit
 from trtplug.rewrite.nodes import Unit, matches_of
 from trtplug.rewrite.run import rewrite_model
 from trtplug.rewrite.weights import bias_of, weight_of
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -189,7 +189,7 @@ def _packed(
                 name=names.new(f"{match.site.conv}.{name}"),
                 # The size alone, from elements of a byte each.
                 dims=(by(np.zeros(dims, np.int8)).size,),
-                elem_type=ELEM_TYPES[dtype],
+                elem_type=element_type(dtype).onnx,
                 make=partial(_read_and_pack, read, by),
                 external=False,
             )

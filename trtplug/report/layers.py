@@ -13,6 +13,7 @@ from trtplug.report.bounds import Work, bound_us
 from trtplug.report.candidates import Joined, report_candidates
 from trtplug.report.data import Added, BoundBy, KernelStatus, ReportLayer, ReportTensor, SelectedBy
 from trtplug.report.model_facts import ModelFacts
+from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,21 +105,6 @@ def _pass_through(
                     if one.name in known:
                         known.setdefault(other.name, known[one.name])
 
-
-_BITS = {
-    "Float": 32,
-    "Half": 16,
-    "BFloat16": 16,
-    "Int8": 8,
-    "UInt8": 8,
-    "FP8": 8,
-    "Bool": 8,
-    "Int32": 32,
-    "Int64": 64,
-    "Int4": 4,
-    "FP4": 4,
-}
-"""Bits of an element, by the builder's name of its type."""
 
 _JUST_IN_TIME = ("runtime_fusion",)
 """Layer types whose kernel is compiled on the GPU, so that the builder names none."""
@@ -278,15 +264,15 @@ def _bounds(work: Work, context: LayerContext) -> dict[str, tuple[float, BoundBy
 
 def _tensor(tensor: LayerTensor, dims: Mapping[str, Sizes]) -> ReportTensor:
     sizes = dims.get(tensor.name)
-    bits = _BITS.get(tensor.dtype)
-    known = sizes is not None and bits is not None
+    element = find_element_type(tensor.dtype)
+    bits = math.prod(sizes) * element.bits if sizes is not None and element is not None else None
     return ReportTensor(
         name=tensor.name,
         dims=tensor.dims,
         dims_at_opt=sizes,
         dtype=tensor.dtype,
         format=tensor.format,
-        bytes=(math.prod(sizes or ()) * (bits or 0) + 7) // 8 if known else None,
+        bytes=None if bits is None else -(-bits // 8),
     )
 
 

@@ -23,6 +23,7 @@ from trtplug.report.words import (
     format_us,
     visible,
 )
+from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,21 +43,6 @@ _LEADING = (
 )
 """Operators that the others in a layer were fused to."""
 
-_DTYPES = {
-    "float": "fp32",
-    "float32": "fp32",
-    "half": "fp16",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "int8": "int8",
-    "uint8": "uint8",
-    "int32": "int32",
-    "int64": "int64",
-    "bool": "bool",
-    "fp8": "fp8",
-    "fp4": "fp4",
-    "int4": "int4",
-}
 _FORMAT_WORD = re.compile(r"^\((\w+)\)|\(k(\w+)\)$")
 """`(NHWC) Channel major format`, or in older layouts `Row major linear FP32 format (kLINEAR)`."""
 
@@ -208,7 +194,8 @@ def tensor_words(tensor: ReportTensor) -> str:
 
 def dtype_word(dtype: str) -> str:
     """The short word for a type, whoever named it: `Half` and `float16` are both `fp16`."""
-    return _DTYPES.get(dtype.lower()) or visible(dtype)
+    found = find_element_type(dtype)
+    return found.word if found else visible(dtype)
 
 
 def tensors_words(layer: ReportLayer) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import TensorProto
 
 from trtplug.errors import NodeInvalidError
 from trtplug.model.constants import Constant
@@ -15,16 +14,11 @@ from trtplug.model.graph import Node, attributes
 from trtplug.rewrite.activation import Activation
 from trtplug.rewrite.fold import IDENTITY, Affine, fold_bias, fold_weight, read_affine
 from trtplug.rewrite.site import NearMiss, NearMissReason, Residual, Stop
+from trtplug.tensor import FLOATS, find_element_type
 
 if TYPE_CHECKING:
     from trtplug.rewrite.scope import Scope
 
-
-DTYPES: dict[int, str] = {
-    TensorProto.FLOAT: "float",
-    TensorProto.FLOAT16: "float16",
-    TensorProto.BFLOAT16: "bfloat16",
-}
 
 SUSPECT_SCALE = 1e6
 """Below it a folded float32 weight of a sane model cannot overflow, so weights need not be read."""
@@ -69,7 +63,8 @@ def start(conv: Node, scope: Scope) -> Walk | NearMiss:
     geometry = read_convolution(conv, weight.dims, scope.path)
     if len(weight.dims) != 4:
         return miss(NearMissReason.RANK)
-    if weight.elem_type not in DTYPES:
+    element = find_element_type(weight.elem_type)
+    if element is None or element not in FLOATS:
         return miss(NearMissReason.DTYPE)
     bias = _bias(conv, geometry, scope)
     if bias is None and conv.input(2):
@@ -82,7 +77,7 @@ def start(conv: Node, scope: Scope) -> Walk | NearMiss:
     return Walk(
         conv=conv,
         geometry=geometry,
-        dtype=DTYPES[weight.elem_type],
+        dtype=element.name,
         weight=weight,
         bias=bias,
         end=conv.outputs[0],

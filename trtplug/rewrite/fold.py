@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from trtplug.model.constants import Constant, Constants
     from trtplug.model.convolution import Convolution
 
-
-if TYPE_CHECKING:
     Vector = np.ndarray[Any, np.dtype[np.float64]]
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 BINARY = ("Add", "Div", "Mul", "Sub", "Sum")
@@ -137,10 +136,6 @@ def _is_per_channel(dims: tuple[int, ...], channels: int) -> bool:
 
 def _vector(constant: Constant) -> Vector:
     return constant.read().reshape(-1).astype(np.float64)
-
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def fold_weight(weight: Constant, geometry: Convolution, before: Affine, after: Affine) -> Array:

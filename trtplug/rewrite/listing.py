@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.model.flops import node_flops
 from trtplug.model.graph import node_labels
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +181,7 @@ def _entry(site: Site, flops: dict[str, int | None], shapes: ShapeTable) -> Site
 def _pair(pair: Pair, shapes: ShapeTable) -> PairEntry:
     between = pair.depthwise.output
     dims = shapes.dims(between)
-    size = _element_bytes(pair.depthwise)
+    size = element_type(pair.depthwise.dtype).bytes
     return PairEntry(
         depthwise=pair.depthwise.conv,
         pointwise=pair.pointwise.conv,
@@ -188,10 +189,6 @@ def _pair(pair: Pair, shapes: ShapeTable) -> PairEntry:
         between_dims=dims,
         bytes_spared=None if dims is None else 2 * size * math.prod(dims),
     )
-
-
-def _element_bytes(site: Site) -> int:
-    return 4 if site.dtype == "float" else 2
 
 
 def _finite(value: float) -> float | None:
@@ -204,7 +201,7 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 
 def _bytes(site: Site, shapes: ShapeTable) -> int | None:
-    size = _element_bytes(site)
+    size = element_type(site.dtype).bytes
     inputs, outputs = shapes.dims(site.input), shapes.dims(site.output)
     if inputs is None or outputs is None:
         return None

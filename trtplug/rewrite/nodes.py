@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from trtplug.model.save import NewTensor, Tensor
-from trtplug.ops import cbr, cbr_function, cbr_pair, cbr_pair_function
+from trtplug.ops import cbr, cbr_function, cbr_pair
 from trtplug.rewrite.cbr_pair_rule import PairMatch, match_pairs
 from trtplug.rewrite.cbr_rule import Match
 from trtplug.rewrite.site import cbr_attributes
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from trtplug.model.constants import Constant
     from trtplug.model.graph import Graph
     from trtplug.rewrite.scope import Scope
+
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 Unit = Match | PairMatch
@@ -47,7 +49,7 @@ def matches_of(unit: Unit) -> tuple[Match, ...]:
 def overload_of(unit: Unit) -> str:
     """The overload that its node calls."""
     if isinstance(unit, PairMatch):
-        return cbr_pair_function.overload_name(unit.pair.attributes, unit.pair.depthwise.dtype)
+        return cbr_pair.overload_name(unit.pair.attributes, unit.pair.depthwise.dtype)
     return cbr_function.overload_name(cbr_attributes(unit.site), unit.site.dtype)
 
 
@@ -65,12 +67,8 @@ def function_of(unit: Unit, opset: int) -> FunctionProto:
     """The body of its node in standard operators."""
     if isinstance(unit, PairMatch):
         pair = unit.pair
-        return cbr_pair_function.make_function(pair.attributes, pair.depthwise.dtype, opset)
+        return cbr_pair.make_function(pair.attributes, pair.depthwise.dtype, opset)
     return cbr_function.make_function(cbr_attributes(unit.site), unit.site.dtype, opset)
-
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Names:

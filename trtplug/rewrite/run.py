@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
+from trtplug.model.constants import CONSTANT_OPS
 from trtplug.model.graph import Graph, Node, index_graph, reads_of
 from trtplug.model.save import ModelParts, NewTensor, Tensor, parts_of, without
 from trtplug.ops.cbr import DOMAIN, VERSION
-from trtplug.ops.cbr_function import ELEM_TYPES, FIRST_IR_WITH_OVERLOADS
+from trtplug.ops.cbr_function import FIRST_IR_WITH_OVERLOADS
 from trtplug.rewrite.cbr_pair_rule import PairMatch
 from trtplug.rewrite.find import keeps_overridable, search
 from trtplug.rewrite.nodes import CbrNodes, Names, NodeMaker, Unit, join_pairs, matches_of
 from trtplug.rewrite.site import NearMiss, Pair, Site
+from trtplug.tensor import element_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -224,14 +226,8 @@ def _dead(
     return dead, unused
 
 
-_CONSTANT_CHAIN = (
-    "Cast", "Constant", "ConstantOfShape", "Identity", "Reshape", "Squeeze", "Transpose",
-    "Unsqueeze",
-)  # fmt: skip
-
-
 def _is_removable(maker: Node, name: str, perhaps: set[Node]) -> bool:
-    return (maker in perhaps or maker.is_op(*_CONSTANT_CHAIN)) and maker.outputs == (name,)
+    return (maker in perhaps or maker.is_op(*CONSTANT_OPS)) and maker.outputs == (name,)
 
 
 def _new_values(graph: GraphProto, scope: Scope, units: Iterable[Unit]) -> Iterator[ValueInfoProto]:
@@ -244,7 +240,7 @@ def _new_values(graph: GraphProto, scope: Scope, units: Iterable[Unit]) -> Itera
             continue
         extents = scope.extents.get(match.conv.outputs[0]) or (None, site.channels, None, None)
         shape = [n if isinstance(n, int) else None for n in extents]
-        yield helper.make_tensor_value_info(site.output, ELEM_TYPES[site.dtype], shape)
+        yield helper.make_tensor_value_info(site.output, element_type(site.dtype).onnx, shape)
 
 
 def _head(model: Model, units: Sequence[Unit], maker: NodeMaker) -> ModelProto:

@@ -37,22 +37,26 @@ def _float32(value: float) -> float:
 Residual = Literal["none", "before_activation", "after_activation"]
 
 
-class NearMissReason(str, Enum):
-    """Why a convolution is no site, or why a site ends where it does.
-
-    A reason given to a near miss keeps the convolution itself out; given to a site, it says why the
-    site does not reach further down (`Site.stop`).
-    """
+class _Reason(str, Enum):
+    """A code with a sentence."""
 
     sentence: str
     """One sentence for people, as in docs/plugin.md."""
 
-    def __new__(cls, code: str, sentence: str) -> NearMissReason:
+    def __new__(cls, code: str, sentence: str) -> _Reason:
         """Members are their code; the sentence is an attribute."""
         member = str.__new__(cls, code)
         member._value_ = code
         member.sentence = sentence
         return member
+
+
+class NearMissReason(_Reason):
+    """Why a convolution is no site, or why a site ends where it does.
+
+    A reason given to a near miss keeps the convolution itself out; given to a site, it says why the
+    site does not reach further down (`Site.stop`).
+    """
 
     RANK = ("rank", "Not a 2-D convolution.")
     DTYPE = ("dtype", "Weight dtype is not float, float16 or bfloat16.")
@@ -161,18 +165,8 @@ class NearMiss:
     """Label of the node that is in the way; the convolution's own where it is itself."""
 
 
-class PairMissReason(str, Enum):
+class PairMissReason(_Reason):
     """Why a grouped convolution is not the first of a pair."""
-
-    sentence: str
-    """One sentence for people, as in docs/plugin.md."""
-
-    def __new__(cls, code: str, sentence: str) -> PairMissReason:
-        """Members are their code; the sentence is an attribute."""
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.sentence = sentence
-        return member
 
     NOT_DEPTHWISE = (
         "not_depthwise",

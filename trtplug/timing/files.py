@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import math
 import os
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import trtplug
 from trtplug.document import read_document, schema_name, to_json
-from trtplug.errors import DocumentError
+from trtplug.errors import DocumentError, FileUnreadableError
+from trtplug.files import read_text, write_whole
 from trtplug.timing.accounting import CacheWord
 from trtplug.timing.identity import CacheIdentity, identity_differences
 
@@ -118,7 +118,6 @@ def winners_of(values: Mapping[str, CacheValue]) -> dict[str, str]:
 CURRENT = "current.json"
 BLOB_SUFFIX = ".cache"
 
-_PART = ".part-"
 _TRIES = 20
 """A reader meets a pair that is just replaced at most once or twice."""
 _LARGEST_BYTES = 1 << 30
@@ -202,8 +201,8 @@ def _checked(sidecar: Sidecar, file: Path) -> CacheEntry | Flawed:
 def _flaw_of(file: Path) -> Flaw:
     """`older` for a document of ours of another version, `corrupt` for anything else."""
     try:
-        name = schema_name(file.read_text(encoding="utf-8")) or ""
-    except (OSError, UnicodeDecodeError):
+        name = schema_name(read_text(file)) or ""
+    except FileUnreadableError:
         return "corrupt"
     ours, _, major = SCHEMA.partition("/")
     kind, _, version = name.partition("/")
@@ -231,24 +230,6 @@ def strangers(folder: Path, blob_name: str) -> Iterator[Path]:
     for file in sorted(folder.iterdir()):
         if file.name not in (CURRENT, blob_name):
             yield file
-
-
-def write_whole(file: Path, data: bytes) -> None:
-    """Writes a file under another name, makes it last, and renames it into place.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    part = file.with_name(f"{_PART}{secrets.token_hex(6)}")
-    try:
-        with part.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            # Renamed before its data is on the disk, a file may be empty after a power cut.
-            os.fsync(stream.fileno())
-        part.rename(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

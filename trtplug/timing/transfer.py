@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.document import to_json
 from trtplug.errors import CacheMismatchError, CacheUnusableError
+from trtplug.files import write_whole
 from trtplug.store import as_output_error
 from trtplug.timing.files import (
     CACHE,
@@ -17,7 +18,6 @@ from trtplug.timing.files import (
     read_pair,
     winners_of,
     write_entry,
-    write_whole,
 )
 from trtplug.timing.identity import CacheIdentity, identity_differences, machine_differences
 from trtplug.timing.store import TimingCacheStore, combined, unpublished

@@ -16,6 +16,7 @@ from trtplug.kernels.kernel_mark import mark_ptx
 from trtplug.kernels.kit import read_kit, read_ptx
 from trtplug.kernels.symbolic import check_range, kernel_name, launch_on, output_on
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, LAYER_INPUTS, layer_type, site_key
+from trtplug.tensor import FLOATS, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 NAMESPACE = "trtplug"
 PLUGIN_VERSION = "1"
 
-TYPE_NAMES = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BF16"}
+TYPE_NAMES = {element.name: element.tensorrt for element in FLOATS}
 """Types of the op -> names of TensorRT's `DataType`."""
 
 
@@ -112,10 +113,6 @@ def tactics_by_formats(site: KitSite) -> dict[tuple[TensorFormat, ...], list[int
 def describe_site(site: KitSite) -> str:
     """What a layer's metadata says of it."""
     return f"trtplug site={site.digest} op={site.op} packing={site.packing}"
-
-
-_SHORT_NAMES = {"FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16"}
-"""Names of `DataType` -> those that `AutoTuneCombination` takes."""
 
 
 def has_quick_plugins(trt: Any) -> bool:
@@ -214,7 +211,7 @@ class _Functions:
         _check_sizes(found, tensors[0].shape)
         return [
             self._trtp.AutoTuneCombination(
-                ", ".join(_SHORT_NAMES[TYPE_NAMES[f.dtype]] for f in formats),
+                ", ".join(element_type(f.dtype).word.upper() for f in formats),
                 ", ".join(f.layout for f in formats),
                 numbers,
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trtplug.errors import BAD_INPUT, FileUnreadableError
-from trtplug.model.files import read_bytes
+from trtplug.files import file_inside, publishing, read_bytes, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,8 @@ def _nothing(path: Path):
     ("make", "words"),
     [
         (_folder, "it is a folder"),
-        (_fifo, "no regular file"),
-        (_socket, "no regular file"),
+        (_fifo, "not a regular file"),
+        (_socket, "not a regular file"),
         (_dangling, "no such file"),
         (_loop, "too many levels of symbolic links"),
         (_nothing, "no such file"),
@@ -78,11 +78,11 @@ def test_odd_names_are_refused(tmp_path: Path, name: str):
 
 
 def test_refusal_of_the_system_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(self: Path) -> bytes:
+    def refuse(path: str, flags: int) -> int:
         raise PermissionError(13, "Permission denied")
 
     (tmp_path / "m.onnx").write_text("")
-    monkeypatch.setattr(type(tmp_path), "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(FileUnreadableError, match="permission denied"):
         read_bytes(tmp_path / "m.onnx")
 
@@ -95,3 +95,54 @@ def test_unreadable_for_want_of_permission(tmp_path: Path):
         pytest.skip("needs a user other than root, whom no permission stops")
     with pytest.raises(FileUnreadableError, match="permission denied"):
         read_bytes(file)
+
+
+def test_a_large_or_binary_document_is_refused(tmp_path: Path):
+    file = tmp_path / "lock.json"
+    file.write_bytes(b"\xff")
+    with pytest.raises(FileUnreadableError, match="not UTF-8 text"):
+        read_text(file)
+    assert read_bytes(file, largest=1) == b"\xff"
+    with pytest.raises(FileUnreadableError, match="it has 1 bytes; at most 0 are read"):
+        read_bytes(file, largest=0)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/etc/passwd", "../x", "a/../../x", "C:\\x", "\\\\host\\x", "a\0b", "x" * 300]
+)
+def test_paths_out_of_a_folder_are_refused(tmp_path: Path, path: str):
+    assert file_inside(tmp_path, path, follow_links=True) is None
+    assert file_inside(tmp_path, path) is None
+
+
+def test_links_are_refused_or_kept_inside(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "file").write_text("")
+    (tmp_path / "in" / "link").symlink_to("file")
+    (tmp_path / "in" / "out").symlink_to("..")
+    (tmp_path / "in" / "loop").symlink_to("loop")
+    assert file_inside(tmp_path / "in", "file") == tmp_path / "in" / "file"
+    assert file_inside(tmp_path / "in", "missing/too") == tmp_path / "in" / "missing" / "too"
+    for path in ("link", "out", "out/in/file", "loop"):
+        assert file_inside(tmp_path / "in", path) is None
+    assert file_inside(tmp_path / "in", "link", follow_links=True) is not None
+    for path in ("out", "loop"):
+        assert file_inside(tmp_path / "in", path, follow_links=True) is None
+
+
+def test_a_file_is_published_whole_or_not_at_all(tmp_path: Path):
+    file = tmp_path / "report.json"
+    with publishing(file) as draft:
+        draft.write_text("one")
+        assert not file.exists()
+
+    def fail(draft: Path) -> None:
+        draft.write_text("two")
+        raise KeyError
+
+    with pytest.raises(KeyError), publishing(file) as draft:
+        fail(draft)
+    with publishing(file):
+        pass
+    assert file.read_text() == "one"
+    assert list(tmp_path.iterdir()) == [file]
