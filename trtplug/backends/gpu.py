@@ -1,4 +1,4 @@
-"""The GPU at hand, asked through the CUDA driver itself; no package needed.
+"""The local GPU, asked through the CUDA driver itself; no package needed.
 
 Source of names and numbers: CUDA Driver API, cuDeviceGetAttribute, CUdevice_attribute.
 """
@@ -96,27 +96,12 @@ class Machine:
     """Full build of the builder here that has timing caches; None where none is installed."""
 
 
-def read_machine(search: GpuSearch | None = None, version: Path | None = None) -> Machine:
-    """Looks; never raises, and loads no builder."""
-    from trtplug.backends.cache_api import caching_backend
-
-    found = find_gpus() if search is None else search
-    backend = caching_backend()
-    return Machine(
-        gpus=found.gpus,
-        driver=driver_version() if version is None else _in_file(version),
-        cuda=found.driver,
-        gpu_problem=found.problem,
-        tensorrt=backend.version() if backend else None,
-    )
-
-
 def driver_version() -> str | None:
     """Version of the kernel driver; None where there is none.
 
     NVML tells it everywhere, the kernel module's file on Linux proper alone (not under WSL).
     """
-    return _from_nvml() or _in_file(_DRIVER_VERSION)
+    return _from_nvml() or read_version(_DRIVER_VERSION)
 
 
 def _from_nvml() -> str | None:
@@ -131,7 +116,8 @@ def _from_nvml() -> str | None:
     return text.value.decode("ascii", "replace").strip() or None
 
 
-def _in_file(file: Path) -> str | None:
+def read_version(file: Path) -> str | None:
+    """What a file says; None where it cannot be read."""
     try:
         return file.read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):

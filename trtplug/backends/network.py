@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trtplug.backends.backend import BuildRequest, InputRange
     from trtplug.backends.build_log import BuildLog
     from trtplug.backends.options import BuildOptions
+    from trtplug.backends.request import BuildRequest, InputRange
 
 _STEPS_TOLD = 20
 """Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""

@@ -6,7 +6,7 @@ import shutil
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import BuildRequest, InputRange
+from trtplug.backends.request import BuildRequest, InputRange
 from trtplug.backends.run_child import Children
 from trtplug.build.outcomes import result_of
 from trtplug.build.strategy import choose_course, make_caching
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from trtplug.backends.backend import Event, Outcome
+    from trtplug.backends.backend import Outcome
+    from trtplug.backends.request import Event
     from trtplug.build.context import Ground, Job
     from trtplug.build.outcomes import Result
     from trtplug.build.strategy import Course, Pass
@@ -203,6 +204,6 @@ def _ground(job: Job, source: Source, offers: Offers) -> Ground:
         profiles=job.profiles,
         folder=job.folder,
         reproducible=job.backend.capabilities().reproducible,
-        place=job.backend.place(),
+        place=job.backend.device_fingerprint(),
         offers=offers,
     )

@@ -207,7 +207,7 @@ def _builder(backend: Backend) -> Builder:
         name=backend.name,
         version=backend.version() or "",
         sms=backend.capabilities().sms,
-        place=backend.place(),
+        place=backend.device_fingerprint(),
     )
 
 

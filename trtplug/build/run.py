@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from trtplug.backends.backend import Event
+    from trtplug.backends.request import Event
     from trtplug.build.command import BuildCommand, Planned
     from trtplug.build.outcomes import Built, Result
     from trtplug.bundle.manifest import Manifest

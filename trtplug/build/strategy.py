@@ -113,7 +113,7 @@ def make_caching(
     """
     if not isinstance(backend, CachingBackend):
         return None
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.build.with_cache import UNKNOWN, Caching
     from trtplug.timing.identity import CacheIdentity, implementation_flags
     from trtplug.timing.store import ReadOnce, TimingCacheStore

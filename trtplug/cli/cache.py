@@ -165,7 +165,7 @@ def list_entries(format: Format) -> int:
 
     What each is valid for, what is in it, hits and misses of its builds.
     """
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.timing.admin import list_caches, set_aside_names
 
     store = _store()
@@ -182,8 +182,7 @@ def verify_entries(load: bool, format: Format) -> int:
 
     The status is 1 where one would not be attached.
     """
-    from trtplug.backends.cache_api import timing_cache_api
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.admin import verify_caches
 
     entries = verify_caches(_store(), read_machine(), timing_cache_api() if load else None)
@@ -207,7 +206,7 @@ def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Forma
 
     And what killed processes left.
     """
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.timing.admin import prune_caches
 
     pruned = prune_caches(
@@ -226,7 +225,7 @@ def merge(files: tuple[Path, ...], out: Path, format: Format) -> int:
 
     Where two have a key, the first wins.
     """
-    from trtplug.backends.cache_api import timing_cache_api
+    from trtplug.backends.find import timing_cache_api
     from trtplug.timing.transfer import merge_caches, write_cache
 
     if len(files) < 2:
@@ -266,8 +265,7 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
 
     FILE.json beside it is its sidecar; a cache for another machine is refused.
     """
-    from trtplug.backends.cache_api import timing_cache_api
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.transfer import import_cache
 
     machine = None if any_machine else read_machine()

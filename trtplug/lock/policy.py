@@ -111,7 +111,7 @@ def check_lock(lock: Lock, path: str, backend: Backend) -> None:
         LockMismatchError: another backend recorded it.
         LockUnqualifiedError: it was recorded on another GPU, driver or version.
     """
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.lock.check import require_qualified, require_replayed
     from trtplug.timing.identity import mapping_differences
 

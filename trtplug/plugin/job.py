@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from trtplug.backends.backend import Event
+    from trtplug.backends.request import Event
     from trtplug.model.source import Source
     from trtplug.plan import PlannedTarget
     from trtplug.plugin.choose import Ask

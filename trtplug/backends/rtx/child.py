@@ -21,8 +21,8 @@ from trtplug.backends.network import (
 )
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
+    from trtplug.backends.request import BuildRequest
 
 
 _WHOLE, _PREPARING, _ENGINE = (

@@ -29,8 +29,8 @@ from trtplug.backends.trt.config import (
 from trtplug.backends.trt.trial import TrialRequest, run_trial
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
+    from trtplug.backends.request import BuildRequest
 
 
 CACHE_FILE = "timing.cache"
