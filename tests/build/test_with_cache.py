@@ -29,7 +29,7 @@ def caching(tmp_path):
 def test_the_store_is_used(caching):
     build(caching.store, [1])
     attached = caching.attach()
-    assert caching.why_apart == ""
+    assert caching.bypass_reason == ""
     assert attached.before == {key(1): "0x1"}
 
 
@@ -47,7 +47,7 @@ def test_the_store_is_left_alone(caching, tmp_path, fields):
     assert apart.attach().blob is None
     (tmp_path / CACHE).write_bytes(StandIn().make(values(1, 2)))
     outcome = apart.take(apart.attach(), tmp_path)
-    assert outcome.reason == apart.why_apart != ""
+    assert outcome.reason == apart.bypass_reason != ""
     assert outcome.sha256 is None
     assert caching.store.attach(apart.identity, StandIn()).before.keys() == {key(1)}
 
@@ -65,7 +65,7 @@ def test_only_a_hit_passes_the_gate():
     report = small_report()
     before = {key(1): "0x1"}
     hit = CacheOutcome(
-        word="hit", reason="", set_aside=None, accounting=account(before, before), sha256=None
+        word="hit", reason="", quarantined=None, accounting=account(before, before), sha256=None
     )
     assert gate_problem(replace(report, timing_cache=report_timing_cache(hit))) == ""
     for word in ("cold", "partial", "rejected"):

@@ -53,7 +53,7 @@ class Adapter(Protocol):
         """Starts the log."""
 
     def parse(self, trt: Any, log: BuildLog, request: BuildRequest) -> Network:
-        """Parses the model, or a mended copy of it, into a network."""
+        """Parses the model, or a repaired copy of it, into a network."""
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit
@@ -108,8 +108,8 @@ def _answer(adapter: Adapter, trt: Any, request: BuildRequest, emit: Emit) -> di
         log = adapter.open_log(trt, Path(request.folder), verbose=request.verbose)
         parsed = adapter.parse(trt, log, request)
         if parsed.refusals or parsed.error:
-            told = {"reasons": parsed.refusals, "error": parsed.error}
-            return {"event": "refused", **told, "warnings": log.messages("W")}
+            refusal = {"reasons": parsed.refusals, "error": parsed.error}
+            return {"event": "refused", **refusal, "warnings": log.messages("W")}
         end = adapter.build(trt, parsed, request, emit)
         del parsed  # what the builder holds on the GPU is free for what follows
         if isinstance(end, Built):

@@ -23,7 +23,7 @@ class Gpu:
     name: str
     sm: Sm
     uuid: str = ""
-    """32 hexadecimal digits; empty where the driver does not tell."""
+    """32 hexadecimal digits; empty where the driver does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Machine:
 def driver_version() -> str | None:
     """Version of the kernel driver; None where there is none.
 
-    NVML tells it everywhere, the kernel module's file on Linux proper alone (not under WSL).
+    NVML reports it everywhere, the kernel module's file on Linux proper alone (not under WSL).
     """
     return _from_nvml() or read_version(_DRIVER_VERSION)
 

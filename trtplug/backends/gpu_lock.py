@@ -34,7 +34,7 @@ def holding_gpu(
     Args:
         gpu: by its UUID where that is known, else by its name.
         wait: wait for another build to end.
-        on_wait: told, in words, when it has to wait.
+        on_wait: receives a message when it has to wait.
         folder: of the lock files; the system's temporary folder by default.
 
     Raises:

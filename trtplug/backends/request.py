@@ -30,7 +30,7 @@ class BuildRequest:
     model: str
     """Path of the ONNX file; external data is looked for beside it."""
     data: str | None
-    """Path of a mended copy to read in its stead; None where the file itself will do."""
+    """Path of a repaired copy to read in its stead; None where the file itself will do."""
     ranges: tuple[InputRange, ...]
     """Of the dynamic inputs; what it says of others is passed over."""
     options: BuildOptions

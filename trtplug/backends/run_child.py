@@ -127,7 +127,7 @@ class Children:
                 file.unlink()
 
     def outcomes(self, on_event: Callable[[str, Event], None]) -> Iterator[Outcome]:
-        """Outcomes in the order in which builds end; `on_event` hears of progress, by target."""
+        """Outcomes in the order in which builds end; `on_event` receives progress, by target."""
         while self._waiting or self._busy:
             self._fill()
             with selectors.DefaultSelector() as selector:

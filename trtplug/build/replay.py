@@ -18,7 +18,7 @@ from trtplug.lock.check import (
 from trtplug.lock.diff import input_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
 from trtplug.timing.files import CACHE, winners_of
-from trtplug.timing.transfer import lay_out, read_cache
+from trtplug.timing.transfer import read_cache, write_cache_for_child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class ReplayedCourse(Course):
         """The builds, from the lock's cache alone."""
         if self._caching is None or self._attached is None:
             return super().opening()
-        file = lay_out(self._attached, self._caching.work / f"{self.target.sm}.cache")
+        file = write_cache_for_child(self._attached, self._caching.work / f"{self.target.sm}.cache")
         return tuple(
             Pass(target=self.target, folder=f, timing_cache=file, strict_cache=True)
             for f in self.folders

@@ -26,7 +26,7 @@ from trtplug.lock.pins import (
 from trtplug.report.candidates import join_tables
 from trtplug.timing.files import CACHE, winners_of
 from trtplug.timing.store import Attached, CacheOutcome
-from trtplug.timing.transfer import lay_out
+from trtplug.timing.transfer import write_cache_for_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +162,7 @@ class TunedCourse(Course):
             return None
         recorded = self._recorded = self._record(ground, Path(outcome.folder))
         self.expects = len(self.folders)
-        file = lay_out(recorded.edited, self.caching.work / f"{self.target.sm}.cache")
+        file = write_cache_for_child(recorded.edited, self.caching.work / f"{self.target.sm}.cache")
         count = len(recorded.edits)
         name = f"building with {count} {'tactic' if count == 1 else 'tactics'} changed"
         return tuple(

@@ -13,7 +13,7 @@ from trtplug.lock.policy import CacheUse
 from trtplug.timing.accounting import require_cache_problem
 from trtplug.timing.identity import CacheIdentity
 from trtplug.timing.store import Attached, TimingCacheStore
-from trtplug.timing.transfer import lay_out, take_in
+from trtplug.timing.transfer import publish_cache, write_cache_for_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Caching:
     model_sha256: str
 
     @property
-    def why_apart(self) -> str:
+    def bypass_reason(self) -> str:
         """Why the store is left alone; empty where it is used."""
         if self.use == "fresh":
             return "--no-timing-cache"
@@ -53,13 +53,15 @@ class Caching:
 
     def attach(self) -> Attached:
         """What the store has; an empty cache where it is left alone."""
-        return self.empty() if self.why_apart else self.store.attach(self.identity, self.api)
+        return self.empty() if self.bypass_reason else self.store.attach(self.identity, self.api)
 
     def empty(self) -> Attached:
         """An empty cache to begin with."""
-        return Attached(identity=self.identity, blob=None, before={}, rejected="", set_aside=None)
+        return Attached(identity=self.identity, blob=None, before={}, rejected="", quarantined=None)
 
-    def take(self, attached: Attached, folder: Path, why_apart: str = "") -> CacheOutcome | None:
+    def take(
+        self, attached: Attached, folder: Path, bypass_reason: str = ""
+    ) -> CacheOutcome | None:
         """Takes in the cache that a pass left in its folder.
 
         A store that cannot be written costs later builds their time, and this one nothing.
@@ -67,12 +69,12 @@ class Caching:
         Args:
             attached: what the pass began with.
             folder: of the pass.
-            why_apart: why no other build is to have it; empty where the store may.
+            bypass_reason: why no other build is to have it; empty where the store may.
 
         Raises:
             OutputError: the folder cannot be written.
         """
-        if why := why_apart or self.why_apart:
+        if why := bypass_reason or self.bypass_reason:
             return self._take(None, attached, folder, why)
         try:
             return self._take(self.store, attached, folder)
@@ -83,8 +85,8 @@ class Caching:
     def _take(
         self, store: TimingCacheStore | None, attached: Attached, folder: Path, why: str = ""
     ) -> CacheOutcome | None:
-        return take_in(
-            store, attached, self.api, folder, model_sha256=self.model_sha256, why_apart=why
+        return publish_cache(
+            store, attached, self.api, folder, model_sha256=self.model_sha256, bypass_reason=why
         )
 
 
@@ -98,7 +100,7 @@ class CachedCourse(Course):
 
     def opening(self) -> tuple[Pass, ...]:
         """The passes to begin with."""
-        file = lay_out(self.attached, self.caching.work / f"{self.target.sm}.cache")
+        file = write_cache_for_child(self.attached, self.caching.work / f"{self.target.sm}.cache")
         return tuple(
             Pass(target=self.target, folder=folder, timing_cache=file) for folder in self.folders
         )

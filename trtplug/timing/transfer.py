@@ -20,7 +20,7 @@ from trtplug.timing.files import (
     write_whole,
 )
 from trtplug.timing.identity import CacheIdentity, identity_differences, machine_differences
-from trtplug.timing.store import TimingCacheStore, combined, outcome_apart
+from trtplug.timing.store import TimingCacheStore, combined, unpublished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,8 +54,8 @@ def write_cache(file: Path, entry: CacheEntry) -> None:
     """Writes a cache and its sidecar.
 
     Raises:
-        CacheMismatchError: a cache of another identity stands there.
-        CacheUnusableError: something that is no cache of ours stands there.
+        CacheMismatchError: a cache of another identity is there.
+        CacheUnusableError: something that is no cache of ours is there.
         OutputError: it cannot be written.
     """
     if file.exists() or sidecar_of(file).exists():
@@ -98,7 +98,7 @@ def import_cache(
     with store.locked(identity.entry_id):
         there = read_entry(store.folder(identity), identity)
         if isinstance(there, Flawed):
-            store.set_aside(identity.entry_id, there)
+            store.quarantine(identity.entry_id, there)
         if isinstance(there, CacheEntry):
             if there.sidecar.sha256 == entry.sidecar.sha256:
                 return there.sidecar
@@ -146,7 +146,7 @@ def _refuse_others(file: Path, entry: CacheEntry, wanted: str, identity: CacheId
         )
 
 
-def lay_out(attached: Attached, file: Path) -> Path | None:
+def write_cache_for_child(attached: Attached, file: Path) -> Path | None:
     """Writes the cache that a build is to attach; None where it is to start with an empty one.
 
     Raises:
@@ -159,14 +159,14 @@ def lay_out(attached: Attached, file: Path) -> Path | None:
     return file
 
 
-def take_in(
+def publish_cache(
     store: TimingCacheStore | None,
     attached: Attached,
     api: TimingCacheApi,
     folder: Path,
     *,
     model_sha256: str,
-    why_apart: str = "",
+    bypass_reason: str = "",
 ) -> CacheOutcome | None:
     """Publishes the cache that a build left in its folder, and writes the sidecar beside it.
 
@@ -178,7 +178,7 @@ def take_in(
         api: the builder's own operations.
         folder: of the build.
         model_sha256: of the model.
-        why_apart: where there is no store, why.
+        bypass_reason: where there is no store, why.
 
     Returns:
         What the build did; None where it left no cache.
@@ -190,11 +190,11 @@ def take_in(
     if not file.is_file():
         return None
     made = file.read_bytes()
-    # What the build asked for is not known: of a hit the log tells nothing.
+    # What the build asked for is not known: the log does not list hits.
     outcome = (
         store.publish(attached, api, made, model_sha256=model_sha256)
         if store is not None
-        else outcome_apart(attached, api, made, why_apart)
+        else unpublished(attached, api, made, bypass_reason)
     )
     values = api.read(made)
     with as_output_error(folder):
