@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -24,6 +25,8 @@ from trtplug.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+_log = logging.getLogger(__name__)
 
 
 SCHEMA = "trtplug.entry/1"
@@ -59,12 +62,15 @@ class Store:
         try:
             # Asked first: what is there was renamed in whole, so what is missing in it is damage.
             if not folder.exists():
+                _log.debug("no entry %s", key[:16])
                 return None
             entry = json.loads((folder / _ENTRY).read_bytes())
             if entry["schema"] == SCHEMA and entry["key"] == key and _whole(folder, entry["files"]):
                 return folder
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            pass
+            problem: object = "it is of another version, or a file is missing or changed"
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        _log.info("entry %s is not used, and removed: %s", key[:16], problem)
         self._clear(folder)
         return None
 
@@ -112,7 +118,8 @@ class Store:
         try:
             with self.publishing(key, inputs, digests) as part:
                 fill(part)
-        except (OutputError, OSError):
+        except (OutputError, OSError) as error:
+            _log.info("entry %s is not kept: %s", key[:16], error)
             return False
         return True
 
@@ -129,6 +136,7 @@ class Store:
         except OSError:
             if not folder.is_dir():
                 raise
+            _log.debug("entry %s was published by another process", key[:16])
 
     def _clear(self, folder: Path) -> None:
         """Takes an unusable entry away, first by name, so that no reader meets half of it."""

@@ -6,10 +6,14 @@ Source of names and numbers: CUDA Driver API, cuDeviceGetAttribute, CUdevice_att
 from __future__ import annotations
 
 import ctypes
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtplug.target import Sm
+
+_log = logging.getLogger(__name__)
+
 
 _MAJOR = 75
 _MINOR = 76
@@ -41,7 +45,8 @@ def find_gpus() -> GpuSearch:
     """All GPUs that the CUDA driver shows; never raises."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
+    except OSError as error:
+        _log.debug("no CUDA driver: %s", error)
         return GpuSearch(gpus=(), driver=None, problem="no CUDA driver (libcuda.so.1) is installed")
     version, count = ctypes.c_int(), ctypes.c_int()
     status = cuda.cuInit(0)
@@ -107,7 +112,8 @@ def driver_version() -> str | None:
 def _from_nvml() -> str | None:
     try:
         nvml = ctypes.CDLL(_NVML)
-    except OSError:
+    except OSError as error:
+        _log.debug("no NVML: %s", error)
         return None
     text = ctypes.create_string_buffer(_LONGEST_VERSION)
     if nvml.nvmlInit_v2() or nvml.nvmlSystemGetDriverVersion(text, len(text)):
@@ -120,5 +126,6 @@ def read_version(file: Path) -> str | None:
     """What a file says; None where it cannot be read."""
     try:
         return file.read_text(encoding="ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError) as error:
+        _log.debug("no version in %s: %s", file, error)
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trtplug.backends.gpu import Gpu
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -46,6 +49,7 @@ def holding_gpu(
             holder = _holder(handle)
             if not wait:
                 raise GpuBusyError(gpu=gpu.name, holder=holder)
+            _log.info("waiting for another build on %s (%s)", gpu.name, holder)
             if on_wait is not None:
                 on_wait(f"waiting for another build on {gpu.name} ({holder})")
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import selectors
 import signal
@@ -26,6 +27,8 @@ from trtplug.backends.request import ENDS, BuildRequest, Event
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
+
+_log = logging.getLogger(__name__)
 
 
 _TICK_S = 0.05
@@ -143,6 +146,7 @@ class Children:
                     outcome = _outcome(child)
                     if outcome.status == "crashed" and not _request(child).verbose:
                         # Once more, for a log that says how far it came.
+                        _log.info("build for %s again, with a log in full", outcome.target)
                         again = dataclasses.replace(_request(child), verbose=True)
                         self._waiting.insert(0, again)
                     else:
@@ -233,6 +237,7 @@ def _outcome(child: _Child) -> Outcome:
     request = _request(child)
     end = child.end if child.stopped_for is None else None
     status, how, reasons = _ending(child, end)
+    _log.info("build for %s: %s %s", request.target, status, how)
     facts = end or {}
     return Outcome(
         target=request.target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from trtplug.model.source import Source
     from trtplug.plugin.job import PluginJob  # noqa: TC004
     from trtplug.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +218,7 @@ def _serves(backend: Backend, command: BuildCommand, profiles: tuple[GpuProfile,
     """Whether a backend can build for all targets; one that cannot be resolved is told later."""
     try:
         asked = resolve_targets(command.targets, _builder(backend), profiles, local_sm)
-    except TrtplugError:
+    except TrtplugError as error:
+        _log.debug("targets are resolved later: %s", error.message)
         return True
     return set(asked) <= set(backend.capabilities().sms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from trtplug.report.data import Report
     from trtplug.timing.files import CacheEntry
 
+_log = logging.getLogger(__name__)
+
 
 def take_listing(place: Path) -> Listing | None:
     """The layers, from the builder's log or from the engine inspector; that file stays."""
@@ -51,7 +54,8 @@ def take_listing(place: Path) -> Listing | None:
     if inspector.is_file():
         try:
             return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
+        except ValueError as error:
+            _log.info("inspector.json is not used: %s", error)
             return None  # the report says that there is none
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from trtplug.plan import PlannedTarget
     from trtplug.report.data import Report
     from trtplug.timing.store import CacheOutcome
+
+_log = logging.getLogger(__name__)
 
 
 UNKNOWN = "unknown"
@@ -53,7 +56,10 @@ class Caching:
 
     def attach(self) -> Attached:
         """What the store has; an empty cache where it is left alone."""
-        return self.empty() if self.bypass_reason else self.store.attach(self.identity, self.api)
+        if self.bypass_reason:
+            _log.info("no timing cache is attached: %s", self.bypass_reason)
+            return self.empty()
+        return self.store.attach(self.identity, self.api)
 
     def empty(self) -> Attached:
         """An empty cache to begin with."""
@@ -75,11 +81,13 @@ class Caching:
             OutputError: the folder cannot be written.
         """
         if why := bypass_reason or self.bypass_reason:
+            _log.info("the build's timing cache is not published: %s", why)
             return self._take(None, attached, folder, why)
         try:
             return self._take(self.store, attached, folder)
         except OutputError as error:
             why = f"the store cannot be written: {error.problem}"
+            _log.info("the build's timing cache is not published: %s", why)
             return self._take(None, attached, folder, why)
 
     def _take(

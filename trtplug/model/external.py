@@ -6,6 +6,7 @@ Format: `onnx.proto`, TensorProto.external_data (keys location, offset, length).
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -18,6 +19,8 @@ from trtplug.store import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +124,8 @@ def _inside(location: str, model: Path) -> Path | None:
         # Not exists(): from Python 3.13 on neither it nor resolve() minds a loop of links.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             file.stat()
-    except (OSError, RuntimeError):  # a loop of links, a name too long for the system
+    except (OSError, RuntimeError) as error:  # a loop of links, a name too long for the system
+        _log.info("external data %s is not used: %s", location, error)
         return None
     return file if file.is_relative_to(folder) else None
 

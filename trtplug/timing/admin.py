@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import logging
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.gpu import Machine
     from trtplug.timing.store import TimingCacheStore
+
+_log = logging.getLogger(__name__)
 
 
 _SECONDS_A_DAY = 86400
@@ -162,6 +165,7 @@ def _is_unused(sidecar: Sidecar | None, unused_days: float | None) -> bool:
         used = datetime.datetime.fromisoformat(sidecar.last_used.replace("Z", "+00:00"))
         age = datetime.datetime.now(datetime.timezone.utc) - used
     except (ValueError, TypeError):
+        _log.debug("%s: no build is recorded", sidecar.identity.entry_id)
         return False  # no build is recorded: it was imported, and may yet be used
     return age.total_seconds() >= unused_days * _SECONDS_A_DAY
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import logging
 import math
 import os
 import secrets
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.backends.cache_api import CacheValue
+
+_log = logging.getLogger(__name__)
+
 
 CACHE = "timing.cache"
 """Name of a timing cache in a bundle."""
@@ -222,8 +225,14 @@ def write_entry(folder: Path, entry: CacheEntry) -> None:
     write_whole(folder / CURRENT, to_json(entry.sidecar).encode())
     _sync(folder)
     for file in unexpected_files(folder, blob.name):
-        with contextlib.suppress(OSError):
-            file.unlink()
+        _remove(file)
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        _log.info("%s stays: %s", file, error)
 
 
 def unexpected_files(folder: Path, blob_name: str) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from trtplug.backends.cache_api import TimingCacheApi
+
+_log = logging.getLogger(__name__)
 
 
 _LONGEST_WAIT_S = 600.0
@@ -97,11 +100,19 @@ class TimingCacheStore:
         quarantined = None
         if isinstance(found, Flawed):
             # Where the store cannot be written, what is flawed stays, and is not attached either.
-            with contextlib.suppress(OutputError), self.locked(identity.entry_id):
-                # Another process may have set it right since.
-                found = self._read(identity, api)
-                if isinstance(found, Flawed):
-                    quarantined = self.quarantine(identity.entry_id, found)
+            try:
+                with self.locked(identity.entry_id):
+                    # Another process may have set it right since.
+                    found = self._read(identity, api)
+                    if isinstance(found, Flawed):
+                        quarantined = self.quarantine(identity.entry_id, found)
+            except OutputError as error:
+                _log.info("timing cache %s stays where it is: %s", identity.entry_id, error.problem)
+        if isinstance(found, Flawed):
+            _log.info("timing cache %s is not attached: %s", identity.entry_id, found)
+        else:
+            state = "attached" if found else "not there: the build begins with an empty one"
+            _log.info("timing cache %s is %s", identity.entry_id, state)
         entry = found if isinstance(found, CacheEntry) else None
         return Attached(
             identity=identity,
@@ -177,6 +188,7 @@ class TimingCacheStore:
         if merged is None:
             # What the store has stays; nothing of either is lost.
             moved = self._keep_apart(identity, made)
+            _log.info("timing cache %s stays as it is: see %s", identity.entry_id, moved)
             return None, "TensorRT does not combine the build's cache with the store's", moved
         builds = found.sidecar.builds if found else ()
         sidecar = make_sidecar(identity, merged.blob, merged.values, (*builds, build))
