@@ -162,7 +162,8 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_cannot_be_trusted_is_never_attached_and_quarantined(store, name):
+def test_what_cannot_be_trusted_is_never_attached_and_quarantined(store, name, caplog):
+    caplog.set_level("INFO", "trtplug")
     damage, flaw = DAMAGE[name]
     build(store, [1])
     damage(store)
@@ -173,6 +174,7 @@ def test_what_cannot_be_trusted_is_never_attached_and_quarantined(store, name):
     entry_id, why, _ = attached.quarantined.split(".")
     assert (entry_id, why) == (identity().entry_id, flaw)
     assert (store.root / "set-aside" / attached.quarantined).is_dir()
+    assert f"timing cache {entry_id} is not attached: {attached.rejected}" in caplog.messages
     outcome = store.publish(attached, API, API.make(values(1)), model_sha256=MODEL)
     assert outcome.word == "rejected"
     assert outcome.reason == attached.rejected
