@@ -31,12 +31,12 @@ lacking() {
 # Whether $1 is a Python that this project supports. A name on PATH proves nothing: the shims of
 # pyenv exist for versions that are not active, and then fail.
 _is_supported() {
-  "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
+  "$1" -I -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
 }
 
 # Whether $1 can make virtual environments: Debian and Ubuntu ship Python without this part.
 _can_make_venv() {
-  "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
+  "$1" -I -c 'import ensurepip, venv' >/dev/null 2>&1
 }
 
 # Prints the Python to use, or says what is missing and exits with status 4.
@@ -67,7 +67,7 @@ find_python() {
 
 _lacking_venv() {
   local version
-  version="$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
+  version="$("$1" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
   lacking "$1 (Python $version) cannot make virtual environments: its venv or ensurepip module is missing." \
     "Debian or Ubuntu:  sudo apt-get install python$version-venv" \
     "or name another Python:  PYTHON=/path/to/python3.12 $0"
@@ -76,13 +76,13 @@ _lacking_venv() {
 # Whether the environment $1 runs, has a pip, and was not left half-made by a set-up that was killed.
 _is_whole() {
   [ ! -e "$1/trtplug-unfinished" ] && _is_supported "$1/bin/python" &&
-    "$1/bin/python" -m pip --version >/dev/null 2>&1
+    "$1/bin/python" -I -m pip --version >/dev/null 2>&1
 }
 
 # Digest of all that decides what an environment holds. The checkout's path is part of it, since
 # scripts in the environment and the link to the checkout name it.
 _digest() {
-  "$1" - "$REPO" "${@:2}" <<'PY'
+  "$1" -I - "$REPO" "${@:2}" <<'PY'
 import hashlib, pathlib, sys
 repo, *wanted = sys.argv[1:]
 parts = [repo, sys.version, *wanted, pathlib.Path(repo, "pyproject.toml").read_text(encoding="utf-8")]
@@ -119,7 +119,7 @@ _set_up_locked() {
     say "making $VENV with $("$python" -V 2>&1)"
     { rm -rf "$VENV" && mkdir -p "$VENV"; } || lacking "the folder $REPO cannot be written to."
     touch "$VENV/trtplug-unfinished"
-    "$python" -m venv "$VENV" 9<&- ||
+    "$python" -I -m venv "$VENV" 9<&- ||
       lacking "$python could not make the virtual environment $VENV; its own message is above."
   fi
   digest="$(_digest "$VENV/bin/python" "$extras" "$@")"
@@ -137,13 +137,13 @@ _set_up_locked() {
 # For root on a read-only file system pip takes its cache for writable, and then stops at it.
 _go_without_unusable_cache() {
   local cache
-  cache="$("$VENV/bin/python" -m pip cache dir 2>/dev/null)" || return 0
+  cache="$("$VENV/bin/python" -I -m pip cache dir 2>/dev/null)" || return 0
   { mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || export PIP_NO_CACHE_DIR=1
 }
 
 pip_install() {
   _go_without_unusable_cache
-  "$VENV/bin/python" -m pip --disable-pip-version-check install -qq --no-input "$@" 9<&- ||
+  "$VENV/bin/python" -I -m pip --disable-pip-version-check install -qq --no-input "$@" 9<&- ||
     lacking "pip could not install: $*" \
       "Its message is above. It needs the Python package index (or a mirror set in pip's configuration)" \
       "and about 2 GB of free disk space. Call this script again when that is mended."

@@ -5,9 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import grimp
-import pytest
-
 PACKAGE = Path(__file__).resolve().parent.parent / "trtplug"
 FOLDERS = {
     "model", "ops", "rewrite", "kernels", "emulator", "measure", "backends", "backends/rtx",
@@ -34,21 +31,3 @@ def test_modules_are_few_and_short():
     assert len(modules()) <= 215
     assert sum(modules().values()) <= 33_000
     assert [f for f, lines in modules().items() if lines > 500] == []
-
-
-@pytest.mark.parametrize("with_type_checking", [False, True])
-def test_no_chain_of_imports_is_longer_than_18(with_type_checking: bool):
-    graph = grimp.build_graph(
-        "trtplug", exclude_type_checking_imports=not with_type_checking, cache_dir=None
-    )
-    depth: dict[str, int] = {}
-
-    def depth_of(module: str, above: tuple[str, ...] = ()) -> int:
-        assert module not in above, f"a cycle: {' -> '.join([*above, module])}"
-        if module not in depth:
-            below = graph.find_modules_directly_imported_by(module)
-            depth[module] = 1 + max((depth_of(m, (*above, module)) for m in below), default=0)
-        return depth[module]
-
-    deepest = max(graph.modules, key=depth_of)
-    assert depth[deepest] <= 18, deepest

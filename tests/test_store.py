@@ -52,6 +52,18 @@ def test_key_depends_on_values_not_on_order(inputs: dict[str, object]):
     assert key_of({**inputs, "one more": 1}) != key_of(inputs)
 
 
+def test_each_miss_is_a_log_line(store: Store, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("DEBUG", "trtplug")
+    assert store.find(KEY) is None
+    assert caplog.messages == [f"no entry {KEY[:16]}"]
+    (put(store) / "file").write_text("changed")
+    (put(store, "cd" * 32) / "entry.json").write_text("{")
+    caplog.clear()
+    assert (store.find(KEY), store.find("cd" * 32)) == (None, None)
+    starts = [f"entry {key} is not used, and removed: " for key in (KEY[:16], "cd" * 8)]
+    assert [m.startswith(s) for m, s in zip(caplog.messages, starts, strict=True)] == [True, True]
+
+
 def test_published_entry_is_found_whole(store: Store):
     folder = put(store)
     assert (folder / "file").read_text() == "payload"

@@ -34,6 +34,17 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
+def log_file(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """`TRTPLUG_LOG`: the file that gets all log lines; None where it is not set."""
+    name = environ.get("TRTPLUG_LOG", "")
+    return Path(name) if name else None
+
+
+def wants_traceback(environ: Mapping[str, str] = os.environ) -> bool:
+    """`TRTPLUG_TRACEBACK`: whether a fault of trtplug's shows its traceback."""
+    return bool(environ.get("TRTPLUG_TRACEBACK", ""))
+
+
 def _default_store() -> Path:
     import platformdirs
 

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -25,6 +26,8 @@ from trtplug.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+_log = logging.getLogger(__name__)
 
 
 SCHEMA = "trtplug.entry/1"
@@ -60,14 +63,23 @@ class Store:
         try:
             # Asked first: what is there was renamed in whole, so what is missing in it is damage.
             if not folder.exists():
+                _log.debug("no entry %s", key[:16])
                 return None
             entry = json.loads(read_bytes(folder / _ENTRY))
             if entry["schema"] == SCHEMA and entry["key"] == key and _whole(folder, entry["files"]):
                 return folder
-        except (FileUnreadableError, OSError, ValueError, RecursionError):
-            pass
-        except (KeyError, TypeError, AttributeError):  # JSON, but not an entry
-            pass
+            problem: object = "it is of another version, or a file is missing or changed"
+        except (
+            FileUnreadableError,
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # unreadable, or JSON that is no entry
+            problem = f"{type(error).__name__}: {error}"
+        _log.info("entry %s is not used, and removed: %s", key[:16], problem)
         self._clear(folder)
         return None
 
@@ -115,7 +127,8 @@ class Store:
         try:
             with self.publishing(key, inputs, digests) as part:
                 fill(part)
-        except (OutputError, OSError):
+        except (OutputError, OSError) as error:
+            _log.info("entry %s is not kept: %s", key[:16], error)
             return False
         return True
 
@@ -132,6 +145,7 @@ class Store:
         except OSError:
             if not folder.is_dir():
                 raise
+            _log.debug("entry %s was published by another process", key[:16])
 
     def _clear(self, folder: Path) -> None:
         """Takes an unusable entry away, first by name, so that no reader meets half of it."""

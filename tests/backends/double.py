@@ -38,7 +38,7 @@ class DoubleBackend:
     def check_options(self, options: BuildOptions) -> None:
         RtxBackend().check_options(options)
 
-    def place(self) -> str:
+    def device_fingerprint(self) -> str:
         return ""
 
     def passed_on(self) -> tuple[str, ...]:

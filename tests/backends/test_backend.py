@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.backends.backend import BuildRequest, InputRange
-from trtplug.backends.child import LINE_BLOCK, parse_request
+from trtplug.backends.child import LINE_BLOCK
+from trtplug.backends.child_loop import parse_request
 from trtplug.backends.options import BuildOptions, PluginLibrary, TrtOptions, trt_options_from
+from trtplug.backends.request import BuildRequest, InputRange
 
 TEXT = st.text(max_size=20)
 SIZES = st.lists(st.integers(0, 2**31 - 1), max_size=4).map(tuple)

@@ -5,8 +5,7 @@ import pytest
 from tests.backends.double import DoubleBackend
 from tests.timing.cache_stand_in import StandIn
 from trtplug.backends import find
-from trtplug.backends.cache_api import timing_cache_api
-from trtplug.backends.find import NullBackend
+from trtplug.backends.find import NullBackend, timing_cache_api
 from trtplug.errors import BackendMissingError
 
 

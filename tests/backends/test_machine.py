@@ -6,7 +6,8 @@ from tests.doubles.libcuda import write_nvml
 from tests.doubles.shared_library import RETURN_ZERO, write_library
 from trtplug.backends import find
 from trtplug.backends import gpu as machine_module
-from trtplug.backends.gpu import Gpu, GpuSearch, driver_version, read_machine
+from trtplug.backends.find import read_machine
+from trtplug.backends.gpu import Gpu, GpuSearch, driver_version
 from trtplug.target import Sm
 
 SEARCH = GpuSearch(gpus=(Gpu(name="NVIDIA H200", sm=Sm(90)),), driver="13.0", problem="")

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,14 @@ import pytest
 from tests.backends.double import CHILD
 from tests.cli_runner import children_of
 from trtplug.backends import run_child
-from trtplug.backends.backend import BuildRequest, Event, InputRange, Outcome
 from trtplug.backends.options import BuildOptions
+from trtplug.backends.request import BuildRequest, Event, InputRange
 from trtplug.backends.run_child import Children, Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trtplug.backends.backend import Outcome
 
 PROMPT_S = 20.0
 """Far above what a double needs, far below what it would take to wait for one that hangs."""
@@ -110,6 +113,25 @@ def test_time_limit(tmp_path: Path):
     assert bad.status == "timeout"
     assert 0.5 <= bad.seconds < 5
     assert good.status == "built"
+
+
+def test_a_stopped_child_ends_by_its_time_limit(tmp_path: Path):
+    bad, good = run(tmp_path, "stop", "build", timeout_s=0.5)
+    assert bad.status == "timeout"
+    assert good.status == "built"
+
+
+def test_a_library_that_never_loads_is_a_failed_build(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(run_child, "_LOAD_S", 0.5)
+    command = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)")
+    with Children(command, 1, Limits()) as children:
+        children.submit([request(tmp_path, "build")])
+        (outcome,) = children.outcomes(lambda *_: None)
+    assert (outcome.status, outcome.reasons) == (
+        "failed",
+        ("the builder's library did not load within 0.5 s",),
+    )
+    assert children_of(os.getpid()) == []
 
 
 def test_memory_limit(tmp_path: Path):

@@ -28,7 +28,7 @@ from trtplug.plugin.options import PluginOptions
 from trtplug.settings import Settings
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import Event
+    from trtplug.backends.request import Event
     from trtplug.build.outcomes import Result
     from trtplug.plan import Plan
 

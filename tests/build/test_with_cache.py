@@ -65,7 +65,7 @@ def test_only_a_hit_passes_the_gate():
     report = small_report()
     before = {key(1): "0x1"}
     hit = CacheOutcome(
-        word="hit", reason="", set_aside=None, accounting=account(before, before), sha256=None
+        word="hit", reason="", quarantined=None, accounting=account(before, before), sha256=None
     )
     assert gate_problem(replace(report, timing_cache=report_timing_cache(hit))) == ""
     for word in ("cold", "partial", "rejected"):

@@ -11,7 +11,6 @@ from tests.timing.cache_stand_in import StandIn, identity, key
 from tests.timing.test_identity import machine
 from tests.timing.test_store import blob_of, build
 from trtplug.backends import find
-from trtplug.backends import gpu as machine_module
 from trtplug.timing.store import TimingCacheStore
 
 HOSTILE = "<script>`x`|\x1b[31m\n[a](b)"
@@ -19,7 +18,7 @@ HOSTILE = "<script>`x`|\x1b[31m\n[a](b)"
 
 @pytest.fixture
 def store(own_store, monkeypatch):
-    monkeypatch.setattr(machine_module, "read_machine", machine)
+    monkeypatch.setattr(find, "read_machine", machine)
     return TimingCacheStore(root=own_store / "timing-caches")
 
 
@@ -119,7 +118,7 @@ def test_import_names_the_fields_that_differ(store, tmp_path, monkeypatch):
     build(store, [1])
     file = tmp_path / "c.cache"
     run_here("cache", "export", identity().entry_id, file)
-    monkeypatch.setattr(machine_module, "read_machine", lambda: machine(driver="1"))
+    monkeypatch.setattr(find, "read_machine", lambda: machine(driver="1"))
     ran = run_here("cache", "import", file)
     assert ran.status == 2
     assert "error[cache-mismatch]" in ran.err

@@ -9,7 +9,7 @@ import pytest
 from tests.cli_runner import run_here
 from tests.lock.locks import RTX, TRT, layer
 from tests.timing.test_identity import machine
-from trtplug.backends import gpu as machine_module
+from trtplug.backends import find
 from trtplug.document import to_json
 
 HOSTILE = "<script>`x`|\x1b[31m\n[a](b)"
@@ -57,12 +57,12 @@ def test_here_gates_on_the_machine(bundle, monkeypatch):
     file.write_text(
         json.dumps(json.loads(file.read_text()) | {"gpu": json.loads(to_json(TRT))["gpu"]})
     )
-    monkeypatch.setattr(machine_module, "read_machine", lambda: machine(driver="1"))
+    monkeypatch.setattr(find, "read_machine", lambda: machine(driver="1"))
     assert run_here("lock", "verify", bundle).status == 0
     ran = run_here("lock", "verify", bundle, "--here")
     assert ran.status == 1
     assert "unqualified: driver: 1, not 580.95.05" in ran.out
-    monkeypatch.setattr(machine_module, "read_machine", machine)
+    monkeypatch.setattr(find, "read_machine", machine)
     assert run_here("lock", "verify", bundle, "--here").status == 0
 
 

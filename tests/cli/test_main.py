@@ -105,7 +105,7 @@ def test_hangup_is_heard_unless_it_was_ignored(monkeypatch: pytest.MonkeyPatch):
     left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
     entry.run()
-    assert set(set_to) == {signal.SIGTERM, signal.SIGHUP}
+    assert set(set_to) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     set_to.clear()
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
     entry.run()

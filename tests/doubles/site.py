@@ -12,7 +12,7 @@ from tests.bindings.packages import installed
 from tests.bindings.versions import VERSIONS
 from tests.cli_runner import Ran, start
 from tests.doubles.libcuda import write_libcuda, write_nvml
-from tests.zygote import run_forked
+from tests.fork_server import run_forked
 
 if TYPE_CHECKING:
     import subprocess

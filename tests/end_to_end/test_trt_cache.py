@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_set_aside_and_the_report_says_so(site: Site, how: 
     assert f".{how}." in cache["set_aside"]
     assert f"timing cache  rejected ({how}" in ran.out
     listed = site.trtplug("cache", "list").out
-    assert f"{cache['set_aside']} was set aside" in listed
+    assert f"{cache['set_aside']} was quarantined" in listed
     # The build has filled the store anew.
     target_of(site, build(site, "--force", "--out", "c"))
     assert cache_of(site, "c")["word"] == "hit"

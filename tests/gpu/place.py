@@ -58,6 +58,7 @@ def look() -> Place:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.gpu.place"],
+            cwd=REPO,
             capture_output=True,
             text=True,
             check=False,

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.backends.test_layer_listing import TEXT
-from trtplug.backends.backend import BuildRequest, Event, Outcome
+from trtplug.backends.backend import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from trtplug.backends.request import BuildRequest, Event
     from trtplug.backends.run_child import Limits
 
 ENGINE = b"ptrt" + bytes(100)

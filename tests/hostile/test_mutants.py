@@ -29,7 +29,7 @@ from trtplug.settings import read_settings
 from trtplug.tensor import parse_shape_range
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import Event
+    from trtplug.backends.request import Event
     from trtplug.build.outcomes import Result
     from trtplug.plan import Plan
 

@@ -124,7 +124,7 @@ def test_the_outcome_of_a_cache_becomes_counts():
     outcome = CacheOutcome(
         word="partial",
         reason="",
-        set_aside=None,
+        quarantined=None,
         accounting=account({"a": "0x1", "b": "0x1"}, {"a": "0x2", "c": "0x1"}, ["a", "c"]),
         sha256="ab",
     )

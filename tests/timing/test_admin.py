@@ -15,7 +15,7 @@ from trtplug.timing.admin import (
     find_cache,
     list_caches,
     prune_caches,
-    set_aside_names,
+    quarantined_names,
     verify_caches,
 )
 from trtplug.timing.files import CURRENT, read_entry
@@ -36,7 +36,7 @@ def prune(store, *, unused_days=None, foreign=False, dry_run=False):
 
 def test_an_empty_store_is_no_error(store):
     assert list_caches(store, HERE) == ()
-    assert set_aside_names(store) == ()
+    assert quarantined_names(store) == ()
     assert verify_caches(store, HERE, API) == ()
     assert prune(store).bytes == 0
 
@@ -103,15 +103,15 @@ def test_prune_takes_what_was_set_aside_and_left_over(store):
     store.attach(identity(), API)  # sets it aside
     build(store, [1])
     (store.folder(identity()) / ".part-0").write_bytes(b"xx")
-    aside = set_aside_names(store)
+    aside = quarantined_names(store)
     would = prune(store, dry_run=True)
-    assert set_aside_names(store) == aside
+    assert quarantined_names(store) == aside
     done = prune(store)
     assert would == done
-    assert done.set_aside == aside
+    assert done.quarantined == aside
     assert done.leftovers == (f"entries/{identity().entry_id}/.part-0",)
     assert done.bytes > 2
-    assert set_aside_names(store) == ()
+    assert quarantined_names(store) == ()
     assert build(store, [1]).word == "hit"
 
 

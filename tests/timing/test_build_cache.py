@@ -58,7 +58,7 @@ def test_a_build_without_a_cache_has_no_outcome(store, tmp_path):
 
 def test_without_a_store_the_pair_ships_and_nothing_is_kept(tmp_path):
     store = TimingCacheStore(root=tmp_path / "timing")
-    attached = Attached(identity=identity(), blob=None, before={}, rejected="", set_aside=None)
+    attached = Attached(identity=identity(), blob=None, before={}, rejected="", quarantined=None)
     (tmp_path / CACHE).write_bytes(API.make(values(1, 2)))
     outcome = publish_cache(
         None, attached, API, tmp_path, model_sha256="0" * 64, bypass_reason="as asked"

@@ -150,7 +150,8 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_cannot_be_trusted_is_never_attached_and_set_aside(store, name):
+def test_what_cannot_be_trusted_is_never_attached_and_quarantined(store, name, caplog):
+    caplog.set_level("INFO", "trtplug")
     damage, flaw = DAMAGE[name]
     build(store, [1])
     damage(store)
@@ -158,9 +159,10 @@ def test_what_cannot_be_trusted_is_never_attached_and_set_aside(store, name):
     assert attached.blob is None
     assert attached.before == {}
     assert attached.rejected.startswith(f"{flaw}: ")
-    entry_id, why, _ = attached.set_aside.split(".")
+    entry_id, why, _ = attached.quarantined.split(".")
     assert (entry_id, why) == (identity().entry_id, flaw)
-    assert (store.root / "set-aside" / attached.set_aside).is_dir()
+    assert (store.root / "set-aside" / attached.quarantined).is_dir()
+    assert f"timing cache {entry_id} is not attached: {attached.rejected}" in caplog.messages
     outcome = store.publish(attached, API, API.make(values(1)), model_sha256=MODEL)
     assert outcome.word == "rejected"
     assert outcome.reason == attached.rejected
@@ -175,7 +177,7 @@ def test_damage_between_attach_and_publish_loses_no_build(store, name):
     DAMAGE[name][0](store)
     outcome = store.publish(attached, API, API.make(values(1, 2)), model_sha256=MODEL)
     assert outcome.sha256 is not None
-    assert outcome.set_aside is not None
+    assert outcome.quarantined is not None
     assert held(store) == {key(1), key(2)}
 
 
@@ -195,7 +197,7 @@ def test_a_combine_that_loses_keys_is_not_trusted(store):
     assert outcome.sha256 is None
     assert "does not combine" in outcome.reason
     assert held(store) == {key(1)}
-    kept = (store.root / "set-aside" / outcome.set_aside / "made.cache").read_bytes()
+    kept = (store.root / "set-aside" / outcome.quarantined / "made.cache").read_bytes()
     assert API.read(kept).keys() == values(2).keys()
 
 
@@ -219,9 +221,9 @@ def test_a_flawed_entry_of_a_store_that_cannot_be_written_is_not_attached(store,
     def refuse(*_):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(TimingCacheStore, "set_aside", refuse)
+    monkeypatch.setattr(TimingCacheStore, "quarantine", refuse)
     attached = store.attach(identity(), API)
-    assert (attached.blob, attached.set_aside) == (None, None)
+    assert (attached.blob, attached.quarantined) == (None, None)
     assert attached.rejected.startswith("truncated: ")
 
 
@@ -321,7 +323,7 @@ def test_random_damage_is_told_or_did_not_reach_the_cache(store, seed):
     file.write_bytes(data)
     attached = store.attach(identity(), API)
     assert attached.blob in (None, whole)
-    assert (attached.blob is None) == bool(attached.rejected) == bool(attached.set_aside)
+    assert (attached.blob is None) == bool(attached.rejected) == bool(attached.quarantined)
     # The next build has a good one in either case.
     assert build(store, [1, 2, 3]).sha256 is not None
     assert build(store, [1, 2, 3]).word == "hit"

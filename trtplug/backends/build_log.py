@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MESSAGE = re.compile(rb"^\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[TRT\] \[([A-Z])\] ", re.MULTILINE)
 
 _KEPT = 50
-"""Errors and warnings that are told; the log has all."""
+"""Errors and warnings that are reported; the log has all."""
 
 
 class BuildLog:

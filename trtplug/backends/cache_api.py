@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from trtplug.errors import BackendMissingError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,7 +28,7 @@ class TimingCacheApi(Protocol):
 
     None is the builder's refusal: corrupt, of another version, of another device. An adapter never
     passes `ignore_mismatch=True`, for reading nor for combining. Nothing here raises for bytes of
-    any kind.
+    any kind; a builder that cannot be loaded, or does not answer, is a BackendMissingError.
     """
 
     def read(self, blob: bytes) -> Mapping[str, CacheValue] | None:
@@ -52,29 +50,3 @@ class CachingBackend(Protocol):
 
     def timing_caches(self) -> TimingCacheApi:
         """The builder's own operations; loading it may take a while."""
-
-
-def caching_backend() -> CachingBackend | None:
-    """The first backend here that has timing caches and is installed."""
-    from trtplug.backends import find
-
-    for backend in find.BACKENDS:
-        if isinstance(backend, CachingBackend) and backend.version() is not None:
-            return backend
-    return None
-
-
-def timing_cache_api() -> TimingCacheApi:
-    """That of the first backend here that has timing caches.
-
-    Raises:
-        BackendMissingError: there is none.
-    """
-    backend = caching_backend()
-    if backend is not None:
-        return backend.timing_caches()
-    raise BackendMissingError(
-        backend="trt",
-        problem="timing caches are read by TensorRT itself, and it is not installed",
-        advice="pip install tensorrt, on a machine with an NVIDIA GPU",
-    )

@@ -1,4 +1,4 @@
-"""What a build's child process does for itself, and what its parent does before starting it.
+"""What a child process does for itself.
 
 Linux only; each call says in its result whether it worked, since a sandbox may forbid it.
 """
@@ -7,20 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import signal
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trtplug.backends.backend import BuildRequest
 
 _PR_SET_PDEATHSIG = 1
-_ADDR_NO_RANDOMIZE = 0x0040000
-_QUERY = 0xFFFFFFFF
+ADDR_NO_RANDOMIZE = 0x0040000
+QUERY = 0xFFFFFFFF
+"""Of personality(2): asks, and changes nothing."""
 
 PARENT_VARIABLE = "TRTPLUG_PARENT"
 """Set by the parent to its process number."""
@@ -36,26 +29,6 @@ def die_with_parent() -> None:
 
 LINE_BLOCK = 4096
 """Bytes of a request's line come in blocks of so many; a pipe takes a block whole (PIPE_BUF)."""
-
-
-def read_request() -> BuildRequest | None:
-    """What the parent wrote to stdin; None where it wanted nothing in the end.
-
-    Block by block: a buffered read allocates by what happens to be there.
-    """
-    line = b""
-    while not line.endswith(b"\n") and (block := os.read(0, LINE_BLOCK)):
-        line += block
-    return parse_request(line) if line else None
-
-
-def parse_request(line: bytes) -> BuildRequest:
-    """The fields of a request, by name, lists where it has tuples.
-
-    They will do: to make the dataclasses would take the child a fifth of its start.
-    """
-    request: Any = json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields))
-    return request  # type: ignore[no-any-return]
 
 
 def run_alone(cpu: int | None) -> None:
@@ -82,31 +55,7 @@ def take_stdout() -> int:
     return channel
 
 
-@contextlib.contextmanager
-def without_aslr() -> Iterator[None]:
-    """Children started inside have address-space randomisation off, where that is allowed.
-
-    The setting belongs to the calling thread and passes to what it starts (personality(2)).
-    """
-    libc = ctypes.CDLL(None)
-    before = libc.personality(ctypes.c_ulong(_QUERY))
-    if before == -1:
-        yield
-        return
-    libc.personality(ctypes.c_ulong(before | _ADDR_NO_RANDOMIZE))
-    try:
-        yield
-    finally:
-        libc.personality(ctypes.c_ulong(before))
-
-
 def aslr_is_off() -> bool:
     """Whether this process runs without address-space randomisation."""
-    now: int = ctypes.CDLL(None).personality(ctypes.c_ulong(_QUERY))
-    return now != -1 and bool(now & _ADDR_NO_RANDOMIZE)
-
-
-def aslr_can_be_turned_off() -> bool:
-    """Whether this system lets a process turn address-space randomisation off for its children."""
-    with without_aslr():
-        return aslr_is_off()
+    now: int = ctypes.CDLL(None).personality(ctypes.c_ulong(QUERY))
+    return now != -1 and bool(now & ADDR_NO_RANDOMIZE)

@@ -16,14 +16,15 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trtplug.backends.child import aslr_is_off, die_with_parent, read_request, take_stdout
+from trtplug.backends.child import LINE_BLOCK, aslr_is_off, die_with_parent, take_stdout
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.build_log import BuildLog
     from trtplug.backends.network import Network
+    from trtplug.backends.request import BuildRequest
 
 Emit = Callable[..., None]
 
@@ -52,7 +53,7 @@ class Adapter(Protocol):
         """Starts the log."""
 
     def parse(self, trt: Any, log: BuildLog, request: BuildRequest) -> Network:
-        """Parses the model, or a mended copy of it, into a network."""
+        """Parses the model, or a repaired copy of it, into a network."""
 
     def build(
         self, trt: Any, parsed: Network, request: BuildRequest, emit: Emit
@@ -81,14 +82,34 @@ def serve(adapter: Adapter) -> None:
     os._exit(0)
 
 
+def read_request() -> BuildRequest | None:
+    """What the parent wrote to stdin; None where it wanted nothing in the end.
+
+    Block by block: a buffered read allocates by what happens to be there.
+    """
+    line = b""
+    while not line.endswith(b"\n") and (block := os.read(0, LINE_BLOCK)):
+        line += block
+    return parse_request(line) if line else None
+
+
+def parse_request(line: bytes) -> BuildRequest:
+    """The fields of a request, by name, lists where it has tuples.
+
+    They will do: to make the dataclasses would take the child a fifth of its start.
+    """
+    request: Any = json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields))
+    return request  # type: ignore[no-any-return]
+
+
 def _answer(adapter: Adapter, trt: Any, request: BuildRequest, emit: Emit) -> dict[str, object]:
     """Builds, and keeps the result; a folder that cannot be written is no failure of the build."""
     try:
         log = adapter.open_log(trt, Path(request.folder), verbose=request.verbose)
         parsed = adapter.parse(trt, log, request)
         if parsed.refusals or parsed.error:
-            told = {"reasons": parsed.refusals, "error": parsed.error}
-            return {"event": "refused", **told, "warnings": log.messages("W")}
+            refusal = {"reasons": parsed.refusals, "error": parsed.error}
+            return {"event": "refused", **refusal, "warnings": log.messages("W")}
         end = adapter.build(trt, parsed, request, emit)
         del parsed  # what the builder holds on the GPU is free for what follows
         if isinstance(end, Built):

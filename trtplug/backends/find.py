@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import trtplug
+from trtplug.backends import gpu
 from trtplug.backends.backend import Capabilities
+from trtplug.backends.cache_api import CachingBackend
 from trtplug.backends.rtx.backend import RtxBackend
 from trtplug.backends.trt.backend import TrtBackend
 from trtplug.errors import BackendMissingError, GpuMissingError, UsageError
@@ -13,10 +16,14 @@ from trtplug.target import Sm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from trtplug.backends.backend import Backend
+    from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.options import BuildOptions
 
+
+_log = logging.getLogger(__name__)
 
 _SMS = (75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 
@@ -56,7 +63,7 @@ class NullBackend:
     def check_options(self, options: BuildOptions) -> None:
         """Takes all of them."""
 
-    def place(self) -> str:
+    def device_fingerprint(self) -> str:
         """Nothing."""
         return ""
 
@@ -84,7 +91,12 @@ def choose_backend(name: str, serves: Callable[[Backend], bool] = lambda _: True
     if not wanted:
         names = ", ".join(("auto", *(b.name for b in BACKENDS)))
         raise UsageError(f"unknown backend {name!r}", f"the backends are {names}")
-    usable = [b for b in wanted if b.capabilities().sms]
+    usable = []
+    for backend in wanted:
+        if backend.capabilities().sms:
+            usable.append(backend)
+        else:
+            _log.info("backend %s is not chosen: %s", backend.name, backend.problem())
     if not usable:
         # RTX is what most machines lack least; by name, it is the one asked for.
         missing = wanted[-1]
@@ -93,7 +105,34 @@ def choose_backend(name: str, serves: Callable[[Backend], bool] = lambda _: True
         )
     if len(usable) == 1:
         return usable[0]
-    return next((b for b in usable if serves(b)), usable[0])
+    chosen = next((b for b in usable if serves(b)), usable[0])
+    for backend in usable[: usable.index(chosen)]:
+        _log.info("backend %s is not chosen: it cannot do all that is asked for", backend.name)
+    return chosen
+
+
+def caching_backend() -> CachingBackend | None:
+    """The first backend here that has timing caches and is installed."""
+    for backend in BACKENDS:
+        if isinstance(backend, CachingBackend) and backend.version() is not None:
+            return backend
+    return None
+
+
+def timing_cache_api() -> TimingCacheApi:
+    """That of the first backend here that has timing caches.
+
+    Raises:
+        BackendMissingError: there is none.
+    """
+    backend = caching_backend()
+    if backend is not None:
+        return backend.timing_caches()
+    raise BackendMissingError(
+        backend="trt",
+        problem="timing caches are read by TensorRT itself, and it is not installed",
+        advice="pip install tensorrt, on a machine with an NVIDIA GPU",
+    )
 
 
 def local_sm() -> Sm:
@@ -102,9 +141,20 @@ def local_sm() -> Sm:
     Raises:
         GpuMissingError: there is none, or no driver.
     """
-    from trtplug.backends.gpu import find_gpus
-
-    search = find_gpus()
+    search = gpu.find_gpus()
     if not search.gpus:
         raise GpuMissingError(problem=search.problem)
     return search.gpus[0].sm
+
+
+def read_machine(search: gpu.GpuSearch | None = None, version: Path | None = None) -> gpu.Machine:
+    """Looks; never raises, and loads no builder."""
+    found = gpu.find_gpus() if search is None else search
+    backend = caching_backend()
+    return gpu.Machine(
+        gpus=found.gpus,
+        driver=gpu.driver_version() if version is None else gpu.read_version(version),
+        cuda=found.driver,
+        gpu_problem=found.problem,
+        tensorrt=backend.version() if backend else None,
+    )

@@ -1,4 +1,4 @@
-"""The GPU at hand, asked through the CUDA driver itself; no package needed.
+"""The local GPU, asked through the CUDA driver itself; no package needed.
 
 Source of names and numbers: CUDA Driver API, cuDeviceGetAttribute, CUdevice_attribute.
 """
@@ -6,10 +6,14 @@ Source of names and numbers: CUDA Driver API, cuDeviceGetAttribute, CUdevice_att
 from __future__ import annotations
 
 import ctypes
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtplug.target import Sm
+
+_log = logging.getLogger(__name__)
+
 
 _MAJOR = 75
 _MINOR = 76
@@ -23,7 +27,7 @@ class Gpu:
     name: str
     sm: Sm
     uuid: str = ""
-    """32 hexadecimal digits; empty where the driver does not tell."""
+    """32 hexadecimal digits; empty where the driver does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,8 @@ def find_gpus() -> GpuSearch:
     """All GPUs that the CUDA driver shows; never raises."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
+    except OSError as error:
+        _log.debug("no CUDA driver: %s", error)
         return GpuSearch(gpus=(), driver=None, problem="no CUDA driver (libcuda.so.1) is installed")
     version, count = ctypes.c_int(), ctypes.c_int()
     status = cuda.cuInit(0)
@@ -96,33 +101,19 @@ class Machine:
     """Full build of the builder here that has timing caches; None where none is installed."""
 
 
-def read_machine(search: GpuSearch | None = None, version: Path | None = None) -> Machine:
-    """Looks; never raises, and loads no builder."""
-    from trtplug.backends.cache_api import caching_backend
-
-    found = find_gpus() if search is None else search
-    backend = caching_backend()
-    return Machine(
-        gpus=found.gpus,
-        driver=driver_version() if version is None else _in_file(version),
-        cuda=found.driver,
-        gpu_problem=found.problem,
-        tensorrt=backend.version() if backend else None,
-    )
-
-
 def driver_version() -> str | None:
     """Version of the kernel driver; None where there is none.
 
-    NVML tells it everywhere, the kernel module's file on Linux proper alone (not under WSL).
+    NVML reports it everywhere, the kernel module's file on Linux proper alone (not under WSL).
     """
-    return _from_nvml() or _in_file(_DRIVER_VERSION)
+    return _from_nvml() or read_version(_DRIVER_VERSION)
 
 
 def _from_nvml() -> str | None:
     try:
         nvml = ctypes.CDLL(_NVML)
-    except OSError:
+    except OSError as error:
+        _log.debug("no NVML: %s", error)
         return None
     text = ctypes.create_string_buffer(_LONGEST_VERSION)
     if nvml.nvmlInit_v2() or nvml.nvmlSystemGetDriverVersion(text, len(text)):
@@ -131,8 +122,10 @@ def _from_nvml() -> str | None:
     return text.value.decode("ascii", "replace").strip() or None
 
 
-def _in_file(file: Path) -> str | None:
+def read_version(file: Path) -> str | None:
+    """What a file says; None where it cannot be read."""
     try:
         return file.read_text(encoding="ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError) as error:
+        _log.debug("no version in %s: %s", file, error)
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trtplug.backends.gpu import Gpu
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -34,7 +37,7 @@ def holding_gpu(
     Args:
         gpu: by its UUID where that is known, else by its name.
         wait: wait for another build to end.
-        on_wait: told, in words, when it has to wait.
+        on_wait: receives a message when it has to wait.
         folder: of the lock files; the system's temporary folder by default.
 
     Raises:
@@ -46,6 +49,7 @@ def holding_gpu(
             holder = _holder(handle)
             if not wait:
                 raise GpuBusyError(gpu=gpu.name, holder=holder)
+            _log.info("waiting for another build on %s (%s)", gpu.name, holder)
             if on_wait is not None:
                 on_wait(f"waiting for another build on {gpu.name} ({holder})")
             fcntl.flock(handle, fcntl.LOCK_EX)

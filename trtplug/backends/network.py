@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trtplug.backends.backend import BuildRequest, InputRange
     from trtplug.backends.build_log import BuildLog
     from trtplug.backends.options import BuildOptions
+    from trtplug.backends.request import BuildRequest, InputRange
 
-_STEPS_TOLD = 20
+_STEPS_REPORTED = 20
 """Of each phase: enough for a progress bar. Counted, not timed, so that two builds do the same."""
 
 
@@ -37,12 +37,12 @@ class Network:
 def parse_model(
     builder: Any, network: Any, parser: Any, log: BuildLog, request: BuildRequest
 ) -> Network:
-    """Parses a model's file, or a mended copy of it, into an empty network."""
+    """Parses a model's file, or a repaired copy of it, into an empty network."""
     path = _path_of_one_length(request.model)
     if request.data is None:
         parsed = parser.parse_from_file(path)
     else:
-        # The path tells the parser where external data lies.
+        # The parser looks for external data beside the path.
         parsed = parser.parse(Path(request.data).read_bytes(), path)
     found = Network(log, builder, network, parser)
     if not parsed:
@@ -105,7 +105,7 @@ def set_common_options(trt: Any, config: Any, options: BuildOptions) -> None:
 
 
 def make_monitor(trt: Any, log: BuildLog, emit: Callable[..., None]) -> Any:
-    """A progress monitor that tells the parent, and the log when a phase is over."""
+    """A progress monitor that reports to the parent, and to the log when a phase is over."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -118,7 +118,7 @@ def make_monitor(trt: Any, log: BuildLog, emit: Callable[..., None]) -> Any:
 
         def step_complete(self, phase: str, step: int) -> bool:
             steps = self.steps.get(phase, 1) or 1
-            if (step + 1) * _STEPS_TOLD // steps != step * _STEPS_TOLD // steps:
+            if (step + 1) * _STEPS_REPORTED // steps != step * _STEPS_REPORTED // steps:
                 emit(event="step", name=phase, step=step + 1)
             return True
 

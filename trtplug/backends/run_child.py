@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import selectors
 import signal
@@ -19,12 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from trtplug.backends.backend import ENDS, BuildRequest, Event, Outcome, OutcomeStatus
-from trtplug.backends.child import PARENT_VARIABLE, without_aslr
+from trtplug.backends import launch
+from trtplug.backends.backend import Outcome, OutcomeStatus
+from trtplug.backends.request import ENDS, BuildRequest, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
+
+_log = logging.getLogger(__name__)
 
 
 _TICK_S = 0.05
@@ -33,28 +37,21 @@ _TICK_S = 0.05
 _LINGER_S = 5.0
 """What a process may take to end after it has closed its channel."""
 
+LONGEST_BUILD_S = 86_400.0
+"""Of a build with no limit of its own: one that hangs would hold the GPU for ever."""
+
+_LOAD_S = 300.0
+"""What a builder's library may take to load."""
+
 _LAST_LINES = 12
 _TAIL_BYTES = 1 << 14
-
-_PASSED_ON = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "LANG")
-"""The child's environment is fixed but for these: nothing else that is set can reach an engine."""
-
-
-_FIXED = {
-    "PYTHONHASHSEED": "0",
-    "PYTHONUTF8": "1",
-    # glibc gives memory back to the system and fetches it again all the time, otherwise: 8 % of a
-    # build of PP-OCRv4 detection.
-    "GLIBC_TUNABLES": "glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864:"
-    "glibc.malloc.mmap_threshold=33554432",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits on one build."""
 
-    timeout_s: float | None = None
+    timeout_s: float = LONGEST_BUILD_S
     memory_bytes: int | None = None
 
 
@@ -65,6 +62,8 @@ class _Child:
     """What it says before its log is open."""
     request: BuildRequest | None = None
     started: float = 0.0
+    loaded: bool = False
+    """Whether it has said anything: it is `ready` once the builder's library is there."""
     buffer: bytearray = field(default_factory=bytearray)
     end: dict[str, Any] | None = None
     stopped_for: OutcomeStatus | None = None
@@ -85,7 +84,7 @@ class Children:
         passed_on: tuple[str, ...] = (),
     ) -> None:
         self._command = command
-        self._passed_on = (*_PASSED_ON, *passed_on)
+        self._passed_on = passed_on
         self._jobs = jobs
         self._limits = limits
         self._waiting: list[BuildRequest] = []
@@ -104,7 +103,7 @@ class Children:
         trace: TracebackType | None,
     ) -> None:
         for child in (*self._idle, *self._busy, *self._ended):
-            _kill(child)
+            launch.kill(child.process)
             assert child.process.stdout is not None
             child.process.stdout.close()
             child.stderr.close()
@@ -123,7 +122,7 @@ class Children:
         """Ends all builds, those that wait too; what was in their folders is taken away."""
         requests = [*map(_request, self._busy), *self._waiting]
         for child in self._busy:
-            _kill(child)
+            launch.kill(child.process)
         self._ended += self._busy
         self._busy, self._waiting = [], []
         for request in requests:
@@ -131,13 +130,13 @@ class Children:
                 file.unlink()
 
     def outcomes(self, on_event: Callable[[str, Event], None]) -> Iterator[Outcome]:
-        """Outcomes in the order in which builds end; `on_event` hears of progress, by target."""
+        """Outcomes in the order in which builds end; `on_event` receives progress, by target."""
         while self._waiting or self._busy:
             self._fill()
             with selectors.DefaultSelector() as selector:
                 for child in self._busy:
                     selector.register(_stdout(child), selectors.EVENT_READ, child)
-                ready = [cast(_Child, key.data) for key, _ in selector.select(_TICK_S)]
+                ready = [cast("_Child", key.data) for key, _ in selector.select(_TICK_S)]
             for child in ready:
                 if not self._read(child, on_event):
                     self._busy.remove(child)
@@ -147,6 +146,7 @@ class Children:
                     outcome = _outcome(child)
                     if outcome.status == "crashed" and not _request(child).verbose:
                         # Once more, for a log that says how far it came.
+                        _log.info("build for %s again, with a log in full", outcome.target)
                         again = dataclasses.replace(_request(child), verbose=True)
                         self._waiting.insert(0, again)
                     else:
@@ -160,19 +160,8 @@ class Children:
             self._idle.append(self._start())
 
     def _start(self) -> _Child:
-        environ = {k: os.environ[k] for k in self._passed_on if k in os.environ}
-        told = {PARENT_VARIABLE: str(os.getpid())}
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
-        with without_aslr():
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env={**environ, **_FIXED, **told},
-                cwd="/",
-                start_new_session=True,
-            )
+        process = launch.start(self._command, stderr, self._passed_on)
         return _Child(process=process, stderr=stderr)
 
     def _give(self, request: BuildRequest) -> None:
@@ -196,6 +185,7 @@ class Children:
             if event["event"] in ENDS:
                 child.end = event
             else:
+                child.loaded = True
                 on_event(_request(child).target, event)
         return bool(chunk) and child.end is None
 
@@ -206,11 +196,14 @@ class Children:
             limit = self._limits.memory_bytes
             if limit is not None and resident > limit:
                 child.stopped_for = child.stopped_for or "memory"
-                _kill(child)
-            over = self._limits.timeout_s
-            if over is not None and time.monotonic() - child.started > over:
+                launch.kill(child.process)
+            seconds = time.monotonic() - child.started
+            if seconds > self._limits.timeout_s:
                 child.stopped_for = child.stopped_for or "timeout"
-                _kill(child)
+                launch.kill(child.process)
+            elif not child.loaded and seconds > _LOAD_S:
+                child.stopped_for = child.stopped_for or "failed"
+                launch.kill(child.process)
 
 
 def _tell(child: _Child, line: str) -> None:
@@ -231,15 +224,6 @@ def _stdout(child: _Child) -> int:
     return child.process.stdout.fileno()
 
 
-def _kill(child: _Child) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        child.process.kill()
-    child.process.wait()
-    with contextlib.suppress(OSError):
-        if child.process.stdin is not None:
-            child.process.stdin.close()
-
-
 def _resident_bytes(pid: int) -> int:
     """Resident size of a process; 0 where it has ended. Source: proc_pid_statm(5), field 2."""
     try:
@@ -253,6 +237,7 @@ def _outcome(child: _Child) -> Outcome:
     request = _request(child)
     end = child.end if child.stopped_for is None else None
     status, how, reasons = _ending(child, end)
+    _log.info("build for %s: %s %s", request.target, status, how)
     facts = end or {}
     return Outcome(
         target=request.target,
@@ -277,7 +262,7 @@ def _reap(child: _Child) -> int:
     try:
         return child.process.wait(_LINGER_S)
     except subprocess.TimeoutExpired:
-        _kill(child)
+        launch.kill(child.process)
         return 0
 
 
@@ -287,6 +272,8 @@ def _ending(
     """Status, how it died in words, and reasons."""
     if end is not None:
         return end["event"], "", tuple(end.get("reasons", ()))
+    if child.stopped_for == "failed":
+        return "failed", "", (f"the builder's library did not load within {_LOAD_S:g} s",)
     if child.stopped_for is not None:
         return child.stopped_for, "", ()
     returncode = _reap(child)
@@ -294,12 +281,7 @@ def _ending(
     if returncode == -signal.SIGKILL:
         # Nobody here killed it: on Linux that is most often the out-of-memory killer.
         return "memory", "killed", lines
-    how = (
-        f"signal {signal.Signals(-returncode).name}"
-        if returncode < 0
-        else f"exit status {returncode}"
-    )
-    return "crashed", how, lines
+    return "crashed", launch.ending(returncode), lines
 
 
 def _last_lines_of(child: _Child) -> tuple[str, ...]:

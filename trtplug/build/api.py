@@ -21,8 +21,8 @@ from trtplug.model.arguments import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trtplug.backends.backend import Event
     from trtplug.backends.options import BuildOptions
+    from trtplug.backends.request import Event
     from trtplug.build.outcomes import Built, Result
     from trtplug.lock.policy import TacticPolicy
     from trtplug.plan import Plan
@@ -114,7 +114,7 @@ def build(
         1
     """
     from trtplug.backends.options import BuildOptions
-    from trtplug.backends.run_child import Limits
+    from trtplug.backends.run_child import LONGEST_BUILD_S, Limits
     from trtplug.build.command import BuildCommand
     from trtplug.build.run import run_build
     from trtplug.document import read_document
@@ -136,7 +136,9 @@ def build(
         options=options or BuildOptions(),
         wait=wait,
         limits=Limits(
-            timeout_s=None if timeout_s is None else _between("timeout_s", timeout_s, 0.1, 1e9),
+            timeout_s=LONGEST_BUILD_S
+            if timeout_s is None
+            else _between("timeout_s", timeout_s, 0.1, 1e9),
             memory_bytes=None
             if memory_limit_bytes is None
             else _between("memory_limit_bytes", memory_limit_bytes, 1, 2**63 - 1),

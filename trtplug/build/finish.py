@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import re
 import sys
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from trtplug.plan import Plan, PlannedTarget
     from trtplug.plugin.offer import PluginOffer
     from trtplug.timing.files import CacheEntry
+
+_log = logging.getLogger(__name__)
 
 
 _LONGEST_STEM = 60
@@ -92,7 +95,7 @@ def write_target(
             tactics=tactics,
             offer=offer,
             kernels=find_marks(folder / engine.file) if offer and offer.placed else {},
-            environment=environment(outcome.library, context.backend.place()),
+            environment=environment(outcome.library, context.backend.device_fingerprint()),
             reproducible=context.backend.capabilities().reproducible,
         )
     )
@@ -210,7 +213,8 @@ def consume_listing(place: Path) -> Listing | None:
     if inspector.is_file():
         try:
             return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
+        except ValueError as error:
+            _log.info("inspector.json is not used: %s", error)
             return None  # the report says that there is none
     return None
 

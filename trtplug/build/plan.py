@@ -5,6 +5,7 @@ It reads files and asks the store; it compiles nothing, starts nothing and write
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from trtplug.plugin.evidence import Evidence
     from trtplug.profile import GpuProfile
     from trtplug.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 ENTRY_LAYOUT = 3
@@ -97,7 +100,8 @@ def _serves(backend: Backend, command: BuildCommand, profiles: tuple[GpuProfile,
     sms = backend.capabilities().sms
     try:
         asked = resolve_targets(command.targets, sms, profiles, local_sm)
-    except TrtplugError:
+    except TrtplugError as error:
+        _log.debug("targets are resolved later: %s", error.message)
         return True
     return set(asked) <= set(sms)
 
@@ -213,7 +217,7 @@ def declared_inputs(context: BuildContext) -> dict[str, object]:
         "flags": _flags(context),
         "backend": backend.name,
         "backend_version": backend.version() or "",
-        "place": backend.place(),
+        "place": backend.device_fingerprint(),
         "profiles_sha256": profiles_digest(context.gpu_profiles),
         # `fresh` and `require` must not be given an engine that was built otherwise.
         "timing_cache": command.policy.cache if caches else "use",

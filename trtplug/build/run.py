@@ -10,7 +10,7 @@ import shutil
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
-from trtplug.backends.backend import BuildRequest, InputRange
+from trtplug.backends.request import BuildRequest, InputRange
 from trtplug.backends.run_child import Children
 from trtplug.build.outcomes import Built, Result, built_of, finish_target, unsupported
 from trtplug.build.plan import plan_build
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from trtplug.backends.backend import Event, Outcome
+    from trtplug.backends.backend import Outcome
+    from trtplug.backends.request import Event
     from trtplug.build.command import BuildCommand
     from trtplug.build.context import BuildContext
     from trtplug.build.strategy import BuilderRun

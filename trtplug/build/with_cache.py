@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from trtplug.report.data import Report
     from trtplug.timing.identity import CacheIdentity  # noqa: TC004
     from trtplug.timing.store import Attached, CacheOutcome, TimingCacheStore  # noqa: TC004
+
+_log = logging.getLogger(__name__)
 
 
 UNKNOWN = "unknown"
@@ -50,13 +53,16 @@ class Caching:
 
     def attach(self) -> Attached:
         """What the store has; an empty cache where it is not used."""
-        return self.empty() if self.bypass_reason else self.store.attach(self.identity, self.api)
+        if self.bypass_reason:
+            _log.info("no timing cache is attached: %s", self.bypass_reason)
+            return self.empty()
+        return self.store.attach(self.identity, self.api)
 
     def empty(self) -> Attached:
         """An empty cache to begin with."""
         from trtplug.timing.store import Attached
 
-        return Attached(identity=self.identity, blob=None, before={}, rejected="", set_aside=None)
+        return Attached(identity=self.identity, blob=None, before={}, rejected="", quarantined=None)
 
     def publish(
         self, attached: Attached, folder: Path, bypass_reason: str = ""
@@ -74,11 +80,13 @@ class Caching:
             OutputError: the folder cannot be written.
         """
         if why := bypass_reason or self.bypass_reason:
+            _log.info("the build's timing cache is not published: %s", why)
             return self._publish(None, attached, folder, why)
         try:
             return self._publish(self.store, attached, folder)
         except OutputError as error:
             why = f"the store cannot be written: {error.problem}"
+            _log.info("the build's timing cache is not published: %s", why)
             return self._publish(None, attached, folder, why)
 
     def _publish(
@@ -115,7 +123,7 @@ def open_caching(context: BuildContext, plan: Plan, work: Path) -> Caching | Non
     """
     if not isinstance(context.backend, CachingBackend):
         return None
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.timing.identity import CacheIdentity, implementation_flags
     from trtplug.timing.store import ReadOnce, TimingCacheStore
 

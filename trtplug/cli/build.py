@@ -110,7 +110,7 @@ def _each(value: object) -> tuple[object, ...]:
 
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     from trtplug.backends.options import BuildOptions
-    from trtplug.backends.run_child import Limits
+    from trtplug.backends.run_child import LONGEST_BUILD_S, Limits
     from trtplug.build.command import BuildCommand
     from trtplug.tensor import parse_shape_range
 
@@ -139,7 +139,10 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
             trt=read_trt_options(options),
         ),
         wait=options.get("wait", True),
-        limits=Limits(timeout_s=options.get("timeout"), memory_bytes=sizes.get("memory_limit")),
+        limits=Limits(
+            timeout_s=options.get("timeout") or LONGEST_BUILD_S,
+            memory_bytes=sizes.get("memory_limit"),
+        ),
         jobs=options.get("jobs", len(os.sched_getaffinity(0))),
         repeat=options.get("repeat", 1),
         force=force,

@@ -33,13 +33,13 @@ _FIGURES = ("keys", "size", "builds", "hits", "misses")
 
 
 def render_entries(entries: Sequence[StoredCache], aside: Sequence[str], form: Format) -> str:
-    """Every entry, and what was set aside."""
+    """Every entry, and what was quarantined."""
     if form is Format.JSON:
         return _json(SCHEMA, {"entries": list(map(_record, entries)), "set_aside": list(aside)})
     if not entries and not aside:
         return "no timing caches are stored\n"
     table = render_grid(_HEAD, [_row(e) for e in entries], form, _FIGURES) if entries else ""
-    lines = [f"{name} was set aside; `trtplug cache prune` removes it\n" for name in aside]
+    lines = [f"{name} was quarantined; `trtplug cache prune` removes it\n" for name in aside]
     return "\n".join(part for part in (table, "".join(lines)) if part)
 
 
@@ -57,9 +57,10 @@ def render_pruned(pruned: Pruned, dry_run: bool, form: Format) -> str:
     """What was removed."""
     if form is Format.JSON:
         record = dataclasses.asdict(pruned) | {"dry_run": dry_run}
+        record["set_aside"] = record.pop("quarantined")  # its name in version 1 of the document
         return _json("trtplug.timing-caches-pruned/1", record)
     does = "would remove" if dry_run else "removed"
-    gone = (*pruned.entries, *pruned.set_aside, *pruned.leftovers)
+    gone = (*pruned.entries, *pruned.quarantined, *pruned.leftovers)
     rows = [(does, name) for name in gone]
     rows.append(("total", f"{len(gone)}, {format_bytes(pruned.bytes)}"))
     return render_rows(rows, form)
@@ -165,12 +166,12 @@ def list_entries(format: Format) -> int:
 
     What each is valid for, what is in it, hits and misses of its builds.
     """
-    from trtplug.backends.gpu import read_machine
-    from trtplug.timing.admin import list_caches, set_aside_names
+    from trtplug.backends.find import read_machine
+    from trtplug.timing.admin import list_caches, quarantined_names
 
     store = _store()
     entries = list_caches(store, read_machine())
-    click.echo(render_entries(entries, set_aside_names(store), format), nl=False)
+    click.echo(render_entries(entries, quarantined_names(store), format), nl=False)
     return DONE
 
 
@@ -182,8 +183,7 @@ def verify_entries(load: bool, format: Format) -> int:
 
     The status is 1 where one would not be attached.
     """
-    from trtplug.backends.cache_api import timing_cache_api
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.admin import verify_caches
 
     entries = verify_caches(_store(), read_machine(), timing_cache_api() if load else None)
@@ -203,11 +203,11 @@ def verify_entries(load: bool, format: Format) -> int:
 @click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
 @format_option
 def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Format) -> int:
-    """Remove rejected caches that were set aside.
+    """Remove rejected caches that were quarantined.
 
     And what killed processes left.
     """
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.timing.admin import prune_caches
 
     pruned = prune_caches(
@@ -226,7 +226,7 @@ def merge(files: tuple[Path, ...], out: Path, format: Format) -> int:
 
     Where two have a key, the first wins.
     """
-    from trtplug.backends.cache_api import timing_cache_api
+    from trtplug.backends.find import timing_cache_api
     from trtplug.timing.transfer import merge_caches, write_cache
 
     if len(files) < 2:
@@ -266,8 +266,7 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
 
     FILE.json beside it is its sidecar; a cache for another machine is refused.
     """
-    from trtplug.backends.cache_api import timing_cache_api
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.transfer import import_cache
 
     machine = None if any_machine else read_machine()

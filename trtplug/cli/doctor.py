@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 import trtplug
-from trtplug.backends.child import aslr_can_be_turned_off
 from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
-from trtplug.backends.find import BACKENDS
-from trtplug.backends.gpu import find_gpus
 from trtplug.cli.options import Format, format_option
 from trtplug.errors import DONE
 from trtplug.settings import installed_version
@@ -92,6 +89,10 @@ class Diagnosis:
 
 def diagnose(settings: Settings) -> Diagnosis:
     """Looks at everything; never raises."""
+    from trtplug.backends.find import BACKENDS
+    from trtplug.backends.gpu import find_gpus
+    from trtplug.backends.launch import aslr_can_be_turned_off
+
     search = find_gpus()
     return Diagnosis(
         schema=SCHEMA,

@@ -177,7 +177,7 @@ def verify(bundle: Path, here: bool, format: Format) -> int:
     With engines, manifest and timing caches; the status is 1 where one differs.
     """
     from trtplug.backends import find
-    from trtplug.backends.gpu import read_machine
+    from trtplug.backends.find import read_machine
     from trtplug.lock.check import qualify, verify_locks
 
     if not bundle.is_dir():

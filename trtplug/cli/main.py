@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -44,33 +45,94 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"trtplug.cli.{_COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        _add_verbosity(command)
         return command
+
+
+def _count_verbosity(ctx: click.Context, _: click.Parameter, count: int) -> None:
+    if count:
+        from trtplug.cli.logs import show_more
+
+        show_more(ctx.find_root(), count)
+
+
+_VERBOSITY = click.Option(
+    ["-v", "--verbose"],
+    count=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_count_verbosity,
+    help="Say on stderr what is decided, and why; -vv says everything.",
+)
+
+
+def _add_verbosity(command: click.Command) -> None:
+    """Gives `-v` to a command and to those in it: it may stand before their names, or after."""
+    if _VERBOSITY not in command.params:
+        command.params.append(_VERBOSITY)
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            _add_verbosity(each)
 
 
 @click.command(
     cls=_Commands,
+    params=[_VERBOSITY],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(trtplug.__version__, message="%(prog)s %(version)s")
-def app() -> None:
+@click.pass_context
+def app(ctx: click.Context) -> None:
     """One ONNX model in; one tuned, checked TensorRT engine per GPU out, with a report."""
+    from trtplug.settings import log_file
+
+    if (file := log_file()) is not None:
+        from trtplug.cli.logs import log_to_file
+
+        log_to_file(ctx, file)
 
 
 class _Terminated(BaseException):
     """SIGTERM or SIGHUP, as something that unwinds and so cleans up."""
 
 
+_CLEANING_S = 10.0
+"""What an interrupted command may take to clean up before a second signal is heard."""
+
+
+class _Interrupts:
+    """Turns a signal into an exception that unwinds, once: another one would end the cleaning up.
+
+    A user presses Ctrl-C twice, and `timeout` and service managers repeat SIGTERM.
+    """
+
+    def __init__(self) -> None:
+        self._deaf_until = 0.0
+
+    def __call__(self, number: int, _: object) -> None:
+        """Raises, where it has not done so a moment ago."""
+        now = time.monotonic()
+        if now < self._deaf_until:
+            return
+        self._deaf_until = now + _CLEANING_S
+        raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+
+
 def run() -> NoReturn:
-    """The console script."""
+    """Runs the command line of this process, and ends it."""
     # Collecting garbage while modules load takes a tenth of a start, and there is none yet.
     gc.disable()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # `nohup` has it ignored, and that stays.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _terminate)
-    # Not sys.exit: taking apart all that is loaded takes longer than printing a report, and all
-    # files are closed by now.
-    os._exit(main(sys.argv[1:]))
+    try:
+        interrupts = _Interrupts()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # `nohup` has it ignored, and that stays.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, interrupts)
+        # Not sys.exit: taking apart all that is loaded takes longer than printing a report, and all
+        # files are closed by now.
+        os._exit(main(sys.argv[1:]))
+    except (KeyboardInterrupt, _Terminated):
+        os._exit(_interrupted())
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,8 +147,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"error[{error.code}]: {error.message}", error.hint)
         return error.exit_status
     except (KeyboardInterrupt, _Terminated):
-        _say("interrupted; nothing was left half-written", "")
-        return errors.INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         # Whoever reads our output has gone; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -124,8 +185,9 @@ def main_inner(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else errors.DONE
 
 
-def _terminate(*_: object) -> None:
-    raise _Terminated
+def _interrupted() -> int:
+    _say("interrupted; nothing was left half-written", "")
+    return errors.INTERRUPTED
 
 
 def _say(message: str, hint: str) -> None:
@@ -155,6 +217,8 @@ def _fault(error: Exception) -> int:
         f"error[fault]: trtplug itself failed: {type(error).__name__}: {error} (in {where})",
         "this is a fault of trtplug's; set TRTPLUG_TRACEBACK=1, run it again and report all of it",
     )
-    if os.environ.get("TRTPLUG_TRACEBACK"):
+    from trtplug.settings import wants_traceback
+
+    if wants_traceback():
         traceback.print_exception(error)
     return errors.FAULT

@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trtplug.backends.backend import Event
+    from trtplug.backends.request import Event
     from trtplug.build.outcomes import Result
     from trtplug.build.run import Listener
     from trtplug.plan import Plan

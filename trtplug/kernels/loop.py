@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from trtplug.kernels.compile import Kernel
     from trtplug.store import Store
     from trtplug.target import Sm
+
+_log = logging.getLogger(__name__)
 
 
 INSTRUCTION_BYTES = 16
@@ -116,8 +119,9 @@ def _count(kernels: Sequence[Kernel]) -> _Found:
     """The loops of kernels of one SM; what nvdisasm does not take is left out."""
     try:
         texts = disassemble([code_of(k.cubin) for k in kernels], kernels[0].sm)
-    except ValueError:
+    except ValueError as error:
         if len(kernels) == 1:
+            _log.info("no main loop of kernel %s is known: %s", kernels[0].digest[:16], error)
             return {}
         # One of them spoils it for all: each by itself.
         return {key: loop for kernel in kernels for key, loop in _count([kernel]).items()}

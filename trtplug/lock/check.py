@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.backends.gpu import read_machine
+from trtplug.backends.find import read_machine
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import read_manifest
 from trtplug.errors import LockMismatchError, LockUnqualifiedError, UsageError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -9,6 +10,8 @@ from onnx import AttributeProto
 
 if TYPE_CHECKING:
     from trtplug.model.graph import Node
+
+_log = logging.getLogger(__name__)
 
 
 _OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
@@ -31,6 +34,7 @@ class Schemas:
             try:
                 found = onnx.defs.get_schema(node.op_type, self._opset, "")
             except onnx.defs.SchemaError:
+                _log.debug("ONNX has no operator %s in opset %d", node.op_type, self._opset)
                 found = None
             self._known[node.op_type] = found
         return self._known[node.op_type]

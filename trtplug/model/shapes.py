@@ -7,6 +7,7 @@ is.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from trtplug.model.load import Model
 
     Value = np.ndarray[Any, np.dtype[Any]]
+
+_log = logging.getLogger(__name__)
 
 MOST_ROUNDS = 8
 """Rounds of inference; each gets past the Reshapes that the one before could not size."""
@@ -148,8 +151,8 @@ def _infer_strictly(stripped: ModelProto, model: Model) -> ModelProto:
         return _onnx_infer(stripped, strict=True)
     except InferenceError as error:
         _raise_if_proof(str(error), model)
-    except _REFUSALS:
-        pass
+    except _REFUSALS as error:
+        _log.debug("no strict shape inference: %s", error)
     return _infer(stripped)
 
 
@@ -183,7 +186,8 @@ _REFUSALS = (
 def _infer(stripped: ModelProto) -> ModelProto:
     try:
         return _onnx_infer(stripped, strict=False)
-    except _REFUSALS:
+    except _REFUSALS as error:
+        _log.info("no shape inference: %s", error)
         # A model that inference cannot take at all: nothing is known but what it says itself.
         return stripped
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from trtplug.plugin.evidence import SiteMeasurement
     from trtplug.profile import GpuProfile
     from trtplug.target import Sm
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +268,7 @@ def list_candidates(source: Source) -> tuple[PluginCandidate, ...]:
         sizes = size_ranges(model, (source.ranges, *source.more))
     except (NodeInvalidError, ShapeError) as error:
         # No reason to end a build that goes without: a builder may well take the model.
+        _log.info("no site gets the plugin: sizes are not known: %s", error.message)
         problems: dict[str, EitherProblem | Unsized] = {
             label: Unsized(site=label, problem=f"sizes are not known: {error.message}")
             for label in convs

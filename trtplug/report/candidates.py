@@ -170,7 +170,7 @@ def report_timing_cache(outcome: CacheOutcome | None) -> ReportTimingCache | Non
     return ReportTimingCache(
         word=outcome.word,
         reason=outcome.reason,
-        set_aside=outcome.set_aside,
+        set_aside=outcome.quarantined,
         keys_before=accounting.before,
         keys_after=accounting.after,
         hits=accounting.hits,

@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import logging
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.errors import CacheUnusableError, UsageError
 from trtplug.store import as_output_error
-from trtplug.timing.files import CacheEntry, Flawed, Sidecar, read_entry, strangers, winners_of
+from trtplug.timing.files import (
+    CacheEntry,
+    Flawed,
+    Sidecar,
+    read_entry,
+    unexpected_files,
+    winners_of,
+)
 from trtplug.timing.identity import machine_differences
 
 if TYPE_CHECKING:
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.gpu import Machine
     from trtplug.timing.store import TimingCacheStore
+
+_log = logging.getLogger(__name__)
 
 
 _SECONDS_A_DAY = 86400
@@ -73,7 +83,7 @@ def _folders(store: TimingCacheStore) -> list[Path]:
     return sorted(f for f in entries.iterdir() if f.is_dir()) if entries.is_dir() else []
 
 
-def set_aside_names(store: TimingCacheStore) -> tuple[str, ...]:
+def quarantined_names(store: TimingCacheStore) -> tuple[str, ...]:
     """What was rejected and kept, by name."""
     away = store.root / "set-aside"
     return tuple(sorted(f.name for f in away.iterdir())) if away.is_dir() else ()
@@ -101,7 +111,7 @@ class Pruned:
     """What was removed, or would be."""
 
     entries: tuple[str, ...]
-    set_aside: tuple[str, ...]
+    quarantined: tuple[str, ...]
     leftovers: tuple[str, ...]
     """Parts and blobs that killed processes left."""
     bytes: int
@@ -115,11 +125,11 @@ def prune_caches(
     foreign: bool,
     dry_run: bool,
 ) -> Pruned:
-    """Removes what was set aside and what killed processes left, and entries as asked for.
+    """Removes what was quarantined and what killed processes left, and entries as asked for.
 
     Args:
         store: to prune.
-        machine: the one at hand.
+        machine: the local one.
         unused_days: entries that no build used for so long go; None: none goes for that.
         foreign: whether entries go that this machine never attaches.
         dry_run: whether all stays.
@@ -137,12 +147,12 @@ def prune_caches(
             paths = [folder] if unused or strange else list(_leftovers(folder))
             (gone if unused or strange else left).extend((p, _size(p)) for p in paths)
             _remove(() if dry_run else paths)
-    aside = [(store.root / "set-aside" / name) for name in set_aside_names(store)]
+    aside = [(store.root / "set-aside" / name) for name in quarantined_names(store)]
     aside_bytes = sum(map(_size, aside))
     _remove(() if dry_run else aside)
     return Pruned(
         entries=tuple(path.name for path, _ in gone),
-        set_aside=tuple(path.name for path in aside),
+        quarantined=tuple(path.name for path in aside),
         leftovers=tuple(path.relative_to(store.root).as_posix() for path, _ in left),
         bytes=aside_bytes + sum(size for _, size in (*gone, *left)),
     )
@@ -155,6 +165,7 @@ def _is_unused(sidecar: Sidecar | None, unused_days: float | None) -> bool:
         used = datetime.datetime.fromisoformat(sidecar.last_used.replace("Z", "+00:00"))
         age = datetime.datetime.now(datetime.timezone.utc) - used
     except (ValueError, TypeError):
+        _log.debug("%s: no build is recorded", sidecar.identity.entry_id)
         return False  # no build is recorded: it was imported, and may yet be used
     return age.total_seconds() >= unused_days * _SECONDS_A_DAY
 
@@ -162,7 +173,7 @@ def _is_unused(sidecar: Sidecar | None, unused_days: float | None) -> bool:
 def _leftovers(folder: Path) -> Iterator[Path]:
     entry = read_entry(folder, None)
     if isinstance(entry, CacheEntry):
-        yield from strangers(folder, f"{entry.sidecar.sha256}.cache")
+        yield from unexpected_files(folder, f"{entry.sidecar.sha256}.cache")
     elif entry is None:
         yield from sorted(folder.iterdir())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import logging
 import math
 import os
 from dataclasses import dataclass
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.backends.cache_api import CacheValue
+
+_log = logging.getLogger(__name__)
+
 
 CACHE = "timing.cache"
 """Name of a timing cache in a bundle."""
@@ -194,7 +197,7 @@ def _checked(sidecar: Sidecar, file: Path) -> CacheEntry | Flawed:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         return Flawed(flaw="corrupt", detail=f"{file.name}: {_words(error)}")
     if hashlib.sha256(data).hexdigest() != sidecar.sha256:
-        return Flawed(flaw="corrupt", detail="its bytes are not those that the sidecar tells of")
+        return Flawed(flaw="corrupt", detail="its SHA-256 does not match the sidecar")
     return CacheEntry(sidecar=sidecar, blob=data)
 
 
@@ -220,12 +223,18 @@ def write_entry(folder: Path, entry: CacheEntry) -> None:
     write_whole(blob, entry.blob)
     write_whole(folder / CURRENT, to_json(entry.sidecar).encode())
     _sync(folder)
-    for stranger in strangers(folder, blob.name):
-        with contextlib.suppress(OSError):
-            stranger.unlink()
+    for file in unexpected_files(folder, blob.name):
+        _remove(file)
 
 
-def strangers(folder: Path, blob_name: str) -> Iterator[Path]:
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        _log.info("%s stays: %s", file, error)
+
+
+def unexpected_files(folder: Path, blob_name: str) -> Iterator[Path]:
     """Blobs and parts in an entry's folder that no sidecar names: left by killed processes."""
     for file in sorted(folder.iterdir()):
         if file.name not in (CURRENT, blob_name):

@@ -1,9 +1,9 @@
 """The store of timing caches: one entry for each identity, shared by all processes of a machine.
 
 A build attaches what `attach` gives, and hands what it ends with to `publish`. Nothing that is
-foreign, damaged, of another version or refused by TensorRT is ever attached: it is set aside under
-a name that says why. `publish` merges under a lock, by TensorRT's own combine, so that processes
-that build at once lose none of each other's entries.
+foreign, damaged, of another version or refused by TensorRT is ever attached: it is quarantined
+under a name that says why. `publish` merges under a lock, by TensorRT's own combine, so that
+processes that build at once lose none of each other's entries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
     from trtplug.backends.cache_api import TimingCacheApi
 
+_log = logging.getLogger(__name__)
+
 
 _LONGEST_WAIT_S = 600.0
 """For another process's merge, which takes less than a second."""
@@ -56,7 +59,7 @@ class Attached:
     """Key -> tactic hash of the blob."""
     rejected: str
     """Why what was there is not attached; empty where it is, or where there was nothing."""
-    set_aside: str | None
+    quarantined: str | None
     """Name under which the rejected one was kept, below the store's `set-aside`."""
 
 
@@ -67,7 +70,7 @@ class CacheOutcome:
     word: CacheWord
     reason: str
     """Why it was rejected, or could not be merged; empty otherwise."""
-    set_aside: str | None
+    quarantined: str | None
     accounting: Accounting
     sha256: str | None
     """Of what the store holds now; None where the build's cache was not taken."""
@@ -94,21 +97,29 @@ class TimingCacheStore:
     def attach(self, identity: CacheIdentity, api: TimingCacheApi) -> Attached:
         """The cache for a build, checked by us and by TensorRT; a broken store gives none."""
         found = self._read(identity, api)
-        set_aside = None
+        quarantined = None
         if isinstance(found, Flawed):
             # Where the store cannot be written, what is flawed stays, and is not attached either.
-            with contextlib.suppress(OutputError), self.locked(identity.entry_id):
-                # Another process may have set it right since.
-                found = self._read(identity, api)
-                if isinstance(found, Flawed):
-                    set_aside = self.set_aside(identity.entry_id, found)
+            try:
+                with self.locked(identity.entry_id):
+                    # Another process may have set it right since.
+                    found = self._read(identity, api)
+                    if isinstance(found, Flawed):
+                        quarantined = self.quarantine(identity.entry_id, found)
+            except OutputError as error:
+                _log.info("timing cache %s stays where it is: %s", identity.entry_id, error.problem)
+        if isinstance(found, Flawed):
+            _log.info("timing cache %s is not attached: %s", identity.entry_id, found)
+        else:
+            state = "attached" if found else "not there: the build begins with an empty one"
+            _log.info("timing cache %s is %s", identity.entry_id, state)
         entry = found if isinstance(found, CacheEntry) else None
         return Attached(
             identity=identity,
             blob=entry.blob if entry else None,
             before=entry.sidecar.winners if entry else {},
             rejected=str(found) if isinstance(found, Flawed) else "",
-            set_aside=set_aside,
+            quarantined=quarantined,
         )
 
     def publish(
@@ -128,7 +139,7 @@ class TimingCacheStore:
             made: the build's cache, with what was attached still in it. Not one with edited
                 winners: those are a choice of that build, and no measurement.
             model_sha256: of the model that was built, for the record.
-            asked: keys that the build asked for, where the log tells.
+            asked: keys that the build asked for, where the log lists them.
 
         Raises:
             OutputError: the store cannot be written.
@@ -143,7 +154,7 @@ class TimingCacheStore:
         return CacheOutcome(
             word=word,
             reason=attached.rejected or problem,
-            set_aside=attached.set_aside or moved,
+            quarantined=attached.quarantined or moved,
             accounting=accounting,
             sha256=sha256,
         )
@@ -167,23 +178,24 @@ class TimingCacheStore:
         values: Mapping[str, CacheValue],
         build: CacheBuild,
     ) -> tuple[str | None, str, str | None]:
-        """Digest of what the store holds then; a problem; what was set aside."""
+        """Digest of what the store holds then; a problem; what was quarantined."""
         found, moved = self._read(identity, api), None
         if isinstance(found, Flawed):
-            moved, found = self.set_aside(identity.entry_id, found), None
+            moved, found = self.quarantine(identity.entry_id, found), None
         merged: Combined | None = Combined(blob=made, values=values)
         if found is not None:
             merged = _with_new(api, found, made, values)
         if merged is None:
             # What the store has stays; nothing of either is lost.
             moved = self._keep_apart(identity, made)
+            _log.info("timing cache %s stays as it is: see %s", identity.entry_id, moved)
             return None, "TensorRT does not combine the build's cache with the store's", moved
         builds = found.sidecar.builds if found else ()
         sidecar = make_sidecar(identity, merged.blob, merged.values, (*builds, build))
         write_entry(self.folder(identity), CacheEntry(sidecar=sidecar, blob=merged.blob))
         return sidecar.sha256, "", moved
 
-    def set_aside(self, entry_id: str, flawed: Flawed) -> str:
+    def quarantine(self, entry_id: str, flawed: Flawed) -> str:
         """Moves an entry's files away, under the entry's lock; the name says why."""
         folder, away = self.root / "entries" / entry_id, self._away(entry_id, flawed.flaw)
         # The sidecar first: without it there is no entry.
@@ -233,7 +245,7 @@ def unpublished(attached: Attached, api: TimingCacheApi, made: bytes, reason: st
     return CacheOutcome(
         word=word,
         reason=attached.rejected or reason,
-        set_aside=attached.set_aside,
+        quarantined=attached.quarantined,
         accounting=accounting,
         sha256=None,
     )
@@ -243,7 +255,7 @@ def _unread(attached: Attached) -> CacheOutcome:
     return CacheOutcome(
         word="rejected",
         reason="TensorRT does not read the cache that the build ended with",
-        set_aside=attached.set_aside,
+        quarantined=attached.quarantined,
         accounting=account(attached.before, attached.before),
         sha256=None,
     )

@@ -54,8 +54,8 @@ def write_cache(file: Path, entry: CacheEntry) -> None:
     """Writes a cache and its sidecar.
 
     Raises:
-        CacheMismatchError: a cache of another identity stands there.
-        CacheUnusableError: something that is no cache of ours stands there.
+        CacheMismatchError: a cache of another identity is there.
+        CacheUnusableError: something that is no cache of ours is there.
         OutputError: it cannot be written.
     """
     if file.exists() or sidecar_of(file).exists():
@@ -98,7 +98,7 @@ def import_cache(
     with store.locked(identity.entry_id):
         there = read_entry(store.folder(identity), identity)
         if isinstance(there, Flawed):
-            store.set_aside(identity.entry_id, there)
+            store.quarantine(identity.entry_id, there)
         if isinstance(there, CacheEntry):
             if there.sidecar.sha256 == entry.sidecar.sha256:
                 return there.sidecar
@@ -190,7 +190,7 @@ def publish_cache(
     if not file.is_file():
         return None
     made = file.read_bytes()
-    # What the build asked for is not known: of a hit the log tells nothing.
+    # What the build asked for is not known: the log does not list hits.
     outcome = (
         store.publish(attached, api, made, model_sha256=model_sha256)
         if store is not None

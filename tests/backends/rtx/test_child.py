@@ -15,9 +15,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.models import conv_relu, matmul, save
-from trtplug.backends.backend import BuildRequest, InputRange
 from trtplug.backends.layer_listing import parse_layer_text
 from trtplug.backends.options import BuildOptions
+from trtplug.backends.request import BuildRequest, InputRange
 from trtplug.backends.rtx.backend import RtxBackend
 from trtplug.bundle.engine_file import read_header
 

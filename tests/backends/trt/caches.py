@@ -7,7 +7,8 @@ from pathlib import Path
 
 import tensorrt as trt
 
-from trtplug.backends.cache_api import CacheValue, CachingBackend, timing_cache_api
+from trtplug.backends.cache_api import CacheValue, CachingBackend
+from trtplug.backends.find import timing_cache_api
 from trtplug.backends.trt.backend import TrtBackend
 from trtplug.backends.trt.child_build import _attach_cache as attach_cache
 

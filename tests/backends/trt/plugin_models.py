@@ -13,8 +13,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.backends.trt.kits import inputs_and_reference
-from trtplug.backends.backend import BuildRequest, InputRange
 from trtplug.backends.options import BuildOptions
+from trtplug.backends.request import BuildRequest, InputRange
 from trtplug.ops.cbr import DOMAIN
 from trtplug.ops.plugin_layer import LAYER_INPUTS, layer_type, plugin_layer_node
 

@@ -57,7 +57,7 @@ def test_with_all_that_it_needs_it_builds_for_the_gpu_at_hand(monkeypatch: pytes
     assert able.timing_cache
     assert not able.reproducible
     assert backend.problem() == ""
-    assert backend.place().startswith("H200, driver ")
+    assert backend.device_fingerprint().startswith("H200, driver ")
     assert choose_backend("auto").name == "trt"
 
 
@@ -110,7 +110,7 @@ def test_auto_takes_rtx_for_what_the_gpu_at_hand_cannot_serve(monkeypatch: pytes
 def test_asking_loads_neither_tensorrt_nor_cuda():
     code = (
         "import sys; from trtplug.backends.trt.backend import TrtBackend as B; b = B();"
-        "b.version(), b.capabilities(), b.child_command(), b.how_to_get(), b.place();"
+        "b.version(), b.capabilities(), b.child_command(), b.how_to_get(), b.device_fingerprint();"
         "sys.exit(bool({'tensorrt', 'pycuda', 'cuda'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

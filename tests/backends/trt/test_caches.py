@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli_runner import children_of
 from tests.doubles.site import make_site
 from tests.models import conv_chain, save
+from trtplug.backends import launch
 from trtplug.backends.trt import caches as trt_caches
 from trtplug.backends.trt.caches import TrtTimingCaches
+from trtplug.errors import BackendMissingError
 
 _SCRIPT = Path(__file__).with_name("caches.py")
 
@@ -33,17 +37,48 @@ def test_every_operation_and_every_refusal(tmp_path: Path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "code", ["import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "print('{\"half')"]
-)
-def test_crash_is_a_refusal(monkeypatch: pytest.MonkeyPatch, code: str):
-    run = subprocess.run
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch):
+    """Has the child run other code."""
 
-    def other(command, **options):
-        return run([sys.executable, "-c", code], **options)
+    def use(code: str) -> None:
+        monkeypatch.setattr(launch, "python_command", lambda _: (sys.executable, "-c", code))
 
-    monkeypatch.setattr(trt_caches.subprocess, "run", other)
+    return use
+
+
+def each_operation_refuses() -> bool:
     caches = TrtTimingCaches()
-    assert caches.read(b"x") is None
-    assert caches.combine(b"x", b"y") is None
-    assert caches.update(b"x", {}) is None
+    answers = (caches.read(b"x"), caches.combine(b"x", b"y"), caches.update(b"x", {}))
+    return answers == (None, None, None)
+
+
+LOADED = "import os, signal, sys, time; print('true', flush=True);"
+
+
+@pytest.mark.parametrize("code", ["os.kill(os.getpid(), signal.SIGSEGV)", "print('{\"half')"])
+def test_crash_is_a_refusal(runs, code: str):
+    runs(LOADED + code)
+    assert each_operation_refuses()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import no_such_module", "could not be loaded: exit status 1"),
+        ("import os; os.kill(os.getpid(), 11)", "could not be loaded: signal SIGSEGV"),
+        ("import time; time.sleep(600)", "could not read a timing cache: no end within 0.5 s"),
+        (LOADED + "time.sleep(600)", "no end within 0.5 s"),
+        (LOADED + "os.kill(os.getpid(), signal.SIGSTOP)", "no end within 0.5 s"),
+    ],
+)
+def test_a_builder_that_does_not_answer_says_nothing_of_the_cache(
+    runs, monkeypatch, code: str, words: str
+):
+    runs(code)
+    if "no end" in words:
+        monkeypatch.setattr(trt_caches, "_LIMIT_S", 0.5)
+    with pytest.raises(BackendMissingError, match=words) as caught:
+        TrtTimingCaches().read(b"x")
+    assert caught.value.exit_status == 4
+    assert children_of(os.getpid()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trtplug.backends import launch
 from trtplug.backends.trt import trial
 from trtplug.backends.trt.child_run import random_values
 from trtplug.backends.trt.trial import TrialRequest, run_trial
@@ -49,18 +49,17 @@ def test_values_are_finite_floats_fair_booleans_and_zero_where_they_may_be_indic
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "signal SIGSEGV"),
         ("import sys; sys.exit(7)", "exit status 7"),
         ('print(\'{"problem": "half\')', "exit status 0"),
+        ("import time; time.sleep(600)", "hung when it was loaded and run once (no end within"),
+        ("import os; os.kill(os.getpid(), 19)", "hung"),
     ],
 )
 def test_end_without_an_answer_is_a_crash_with_the_end_of_the_log(
     tmp_path: Path, monkeypatch, code: str, words: str
 ):
     (tmp_path / "build.log").write_text("".join(f"line {n}\n" for n in range(20)))
-    run = subprocess.run
-
-    def other(command, **options):
-        return run([sys.executable, "-c", code], **options)
-
-    monkeypatch.setattr(trial.subprocess, "run", other)
+    monkeypatch.setattr(launch, "python_command", lambda _: (sys.executable, "-c", code))
+    if words.startswith("hung"):
+        monkeypatch.setattr(trial, "_LIMIT_S", 0.5)
     result = run_trial(TrialRequest(folder=str(tmp_path)))
     assert words in result.problem
     assert result.last_lines[-1] == "line 19"

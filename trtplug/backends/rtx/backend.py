@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Capabilities
+from trtplug.backends.launch import python_command
 from trtplug.backends.options import option_flag
 from trtplug.backends.rtx import child
 from trtplug.errors import OptionUnsupportedError
@@ -42,7 +42,7 @@ class RtxBackend:
         """This interpreter, running the adapter."""
         # Imported above, so that its bytecode is cached: compiling it in the child would leave
         # another heap behind, and another heap is other bytes in the engine.
-        return (sys.executable, "-m", child.__name__)
+        return python_command(child.__name__)
 
     def how_to_get(self) -> str:
         """The package."""
@@ -67,7 +67,7 @@ class RtxBackend:
                 advice="it is an option of enterprise TensorRT: --backend trt",
             )
 
-    def place(self) -> str:
+    def device_fingerprint(self) -> str:
         """Nothing: an engine depends on its SM alone."""
         return ""
 

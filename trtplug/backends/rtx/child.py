@@ -21,8 +21,8 @@ from trtplug.backends.network import (
 )
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
+    from trtplug.backends.request import BuildRequest
 
 
 _WHOLE, _PREPARING, _ENGINE = (
@@ -87,7 +87,7 @@ class RtxAdapter:
         return RtxLog(trt, folder, verbose=verbose)
 
     def parse(self, trt: Any, log: Any, request: BuildRequest) -> Network:
-        """Parses the model, or a mended copy of it, into a network."""
+        """Parses the model, or a repaired copy of it, into a network."""
         builder = trt.Builder(log.logger)
         builder.max_threads = 1  # several threads make the order of kernels, and so the bytes, vary
         network = builder.create_network(0)

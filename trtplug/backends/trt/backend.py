@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.backend import Capabilities
+from trtplug.backends.launch import GPU_VARIABLES, python_command
 from trtplug.settings import installed_version
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ CHILD_MODULE = "trtplug.backends.trt.child_build"
 
 
 class TrtBackend:
-    """Builds for the GPU at hand alone: it times kernels there, and takes the fastest."""
+    """Builds for the local GPU alone: it times kernels there, and takes the fastest."""
 
     name = "trt"
 
@@ -51,7 +51,7 @@ class TrtBackend:
 
     def child_command(self) -> tuple[str, ...]:
         """This interpreter, running the adapter."""
-        return (sys.executable, "-m", CHILD_MODULE)
+        return python_command(CHILD_MODULE)
 
     def how_to_get(self) -> str:
         """What is missing, by what stands in the way first."""
@@ -91,7 +91,7 @@ class TrtBackend:
 
         check_trt_options(options.trt, self.version() or "")
 
-    def place(self) -> str:
+    def device_fingerprint(self) -> str:
         """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
         from trtplug.backends import gpu
         from trtplug.backends.gpu import driver_version
@@ -109,7 +109,7 @@ class TrtBackend:
 
     def passed_on(self) -> tuple[str, ...]:
         """Which GPU is the first."""
-        return ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+        return GPU_VARIABLES
 
 
 def has_plugin_package() -> bool:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
+import logging
 from typing import TYPE_CHECKING, Any
 
 from trtplug.backends.cache_api import CacheValue
-from trtplug.backends.child import PARENT_VARIABLE
+from trtplug.backends.launch import ask
+from trtplug.errors import BackendMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_log = logging.getLogger(__name__)
 
 MODULE = "trtplug.backends.trt.child_cache"
+
+_LIMIT_S = 300.0
+"""For loading TensorRT, which takes seconds, and one operation, which takes less."""
 
 
 class TrtTimingCaches:
@@ -24,10 +27,10 @@ class TrtTimingCaches:
 
     def read(self, blob: bytes) -> Mapping[str, CacheValue] | None:
         """All keys with their values."""
-        said = _ask("read", (blob,))
-        if said is None:
+        answer = _ask("read", (blob,))
+        if answer is None:
             return None
-        return {k: CacheValue(tactic_hash=v[0], time_ms=v[1]) for k, v in said.items()}
+        return {k: CacheValue(tactic_hash=v[0], time_ms=v[1]) for k, v in answer.items()}
 
     def combine(self, base: bytes, other: bytes) -> bytes | None:
         """Both in one; where both hold a key, `base` keeps its value."""
@@ -42,25 +45,27 @@ class TrtTimingCaches:
 def _ask(
     operation: str, blobs: tuple[bytes, ...], values: Mapping[str, object] | None = None
 ) -> Any:  # noqa: ANN401 - JSON
-    wish = {
+    request = {
         "operation": operation,
         "blobs": [base64.b64encode(b).decode() for b in blobs],
         "values": values or {},
     }
-    done = subprocess.run(
-        [sys.executable, "-m", MODULE],
-        input=json.dumps(wish) + "\n",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
-    )
+    done = ask(MODULE, json.dumps(request), limit_s=_LIMIT_S)
+    if done.timed_out or not done.lines:
+        # It says nothing of the cache: one that is whole must not be taken for a refused one.
+        what = f"{operation} a timing cache" if done.timed_out else "be loaded"
+        raise BackendMissingError(
+            backend="trt",
+            problem=f"TensorRT could not {what}: {done.how}",
+            advice="`nvidia-smi` shows whether the GPU answers; `trtplug doctor` checks the rest",
+        )
     try:
-        return json.loads(done.stdout)
+        _, answer = map(json.loads, done.lines)
     except ValueError:
-        return None  # it crashed, or wrote half a line
+        _log.info("TensorRT refuses to %s a timing cache: it ended with %s", operation, done.how)
+        return None
+    return answer
 
 
-def _blob(said: str | None) -> bytes | None:
-    return None if said is None else base64.b64decode(said)
+def _blob(answer: str | None) -> bytes | None:
+    return None if answer is None else base64.b64decode(answer)

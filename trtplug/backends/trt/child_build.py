@@ -1,4 +1,4 @@
-"""The child process that builds with enterprise TensorRT, on the GPU at hand.
+"""The child process that builds with enterprise TensorRT, on the local GPU.
 
 Beside `engine` and `build.log` it leaves `timing.cache` and, from the trial run, `inspector.json`.
 The log is always in full: candidate tables stand nowhere else.
@@ -29,15 +29,15 @@ from trtplug.backends.trt.config import (
 from trtplug.backends.trt.trial import TrialRequest, run_trial
 
 if TYPE_CHECKING:
-    from trtplug.backends.backend import BuildRequest
     from trtplug.backends.child_loop import Emit
+    from trtplug.backends.request import BuildRequest
 
 
 CACHE_FILE = "timing.cache"
 
 
 class TrtAdapter:
-    """Builds for the GPU at hand, by timing kernels on it."""
+    """Builds for the local GPU, by timing kernels on it."""
 
     library = "libnvinfer.so"
 
@@ -55,7 +55,7 @@ class TrtAdapter:
         return BuildLog(trt, folder, verbose=True)
 
     def parse(self, trt: Any, log: BuildLog, request: BuildRequest) -> Network:
-        """Parses the model, or a mended copy of it, into a network."""
+        """Parses the model, or a repaired copy of it, into a network."""
         options = trt_options_from(request.options.trt)
         logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")

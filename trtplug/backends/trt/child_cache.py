@@ -1,7 +1,8 @@
 """The child process that does one operation on timing caches, with TensorRT itself.
 
-A line of JSON in, a line of JSON out; blobs in base64. A hostile file can crash the library that
-reads it: then this process ends, and the answer is that the cache is refused.
+A line of JSON in, two lines of JSON out; blobs in base64. The first says that the library is there.
+A hostile file can crash the library that reads it: then there is no second line, and the cache
+counts as refused.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ def main() -> None:
     """Entry point of the child."""
     die_with_parent()
     channel = take_stdout()
-    wish = json.loads(sys.stdin.readline())
+    request = json.loads(sys.stdin.readline())
 
     import tensorrt as trt
 
     config = trt.Builder(trt.Logger(trt.Logger.ERROR)).create_builder_config()
-    caches = [_open(config, base64.b64decode(blob)) for blob in wish["blobs"]]
-    said = None if None in caches else _OPERATIONS[wish["operation"]](trt, caches, wish)
-    os.write(channel, (json.dumps(said) + "\n").encode())
+    os.write(channel, b"true\n")
+    caches = [_open(config, base64.b64decode(blob)) for blob in request["blobs"]]
+    answer = None if None in caches else _OPERATIONS[request["operation"]](trt, caches, request)
+    os.write(channel, (json.dumps(answer) + "\n").encode())
     os._exit(0)
 
 
@@ -39,7 +41,7 @@ def _open(config: Any, blob: bytes) -> Any:
     return cache if cache is not None and config.set_timing_cache(cache, False) else None
 
 
-def _read(trt: Any, caches: list[Any], wish: dict[str, Any]) -> object:  # noqa: ARG001
+def _read(trt: Any, caches: list[Any], request: dict[str, Any]) -> object:  # noqa: ARG001
     (cache,) = caches
     found = {}
     for key in cache.queryKeys():
@@ -49,14 +51,14 @@ def _read(trt: Any, caches: list[Any], wish: dict[str, Any]) -> object:  # noqa:
     return found
 
 
-def _combine(trt: Any, caches: list[Any], wish: dict[str, Any]) -> object:  # noqa: ARG001
+def _combine(trt: Any, caches: list[Any], request: dict[str, Any]) -> object:  # noqa: ARG001
     cache, other = caches
     return _packed(cache) if cache.combine(other, False) else None
 
 
-def _update(trt: Any, caches: list[Any], wish: dict[str, Any]) -> object:
+def _update(trt: Any, caches: list[Any], request: dict[str, Any]) -> object:
     (cache,) = caches
-    for text, (tactic_hash, time_ms) in wish["values"].items():
+    for text, (tactic_hash, time_ms) in request["values"].items():
         entry = trt.TimingCacheValue(int(tactic_hash, 16), time_ms)
         if not cache.update(trt.TimingCacheKey.parse(text), entry):
             return None

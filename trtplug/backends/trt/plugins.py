@@ -167,7 +167,7 @@ class _Signer:
     def __call__(
         self, function: Callable[..., Any], more: Sequence[str], result: object
     ) -> Callable[..., Any]:
-        """The function with its signature; what it raises stands in TensorRT's log as an error."""
+        """The function with its signature; what it raises is an error in TensorRT's log."""
         trt, logger = self._trt, self._logger
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -175,8 +175,8 @@ class _Signer:
                 return function(*args, **kwargs)
             except Exception as error:
                 # The bindings print it, and go on: the builder only says that it found no kernel.
-                told = f"trtplug: {error}"
-                logger.log(trt.Logger.ERROR, told)
+                message = f"trtplug: {error}"
+                logger.log(trt.Logger.ERROR, message)
                 raise
 
         outputs = types.GenericAlias(tuple, (self._tensor,))
@@ -314,7 +314,7 @@ def offer_plugins(
         logger: receives what a plugin refuses.
         registries: those whose creators the parser may find; ours go into the last.
         folder: of the kit.
-        sm: number of the SM that is built for; None for whatever the kit is for.
+        sm: number of the SM that is built for; None for that of the kit.
 
     Raises:
         PluginNameClashError: another creator has one of our names.

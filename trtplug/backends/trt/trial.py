@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from trtplug.backends.child import PARENT_VARIABLE
+from trtplug.backends.launch import ask
 
 MODULE = "trtplug.backends.trt.child_run"
 
@@ -18,6 +14,9 @@ RAN = "The engine was loaded and run once on random input where it was built"
 """How the sentence begins that says so in a report."""
 
 _LAST_LINES = 8
+
+_LIMIT_S = 600.0
+"""For loading TensorRT and the engine, and one run of each profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,37 +49,22 @@ class TrialResult:
 
 def run_trial(request: TrialRequest) -> TrialResult:
     """Runs an engine in a child process; a crash there is a result like any other."""
-    done = subprocess.run(
-        [sys.executable, "-m", MODULE],
-        input=request.to_json() + "\n",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # it writes to the log
-        text=True,
-        check=False,
-        env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
-    )
-    said = _last_event(done.stdout)
-    if "problem" in said:
-        return TrialResult(problem=said["problem"], sentence=said.get("sentence", ""))
+    done = ask(MODULE, request.to_json(), limit_s=_LIMIT_S)
+    answer = _last_event(done.lines)
+    if "problem" in answer:
+        return TrialResult(problem=answer["problem"], sentence=answer.get("sentence", ""))
     log = Path(request.folder) / "build.log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return TrialResult(
-        problem=f"the finished engine crashed when it was loaded and run once ({_how(done)}); "
-        "the log ends:",
+        problem=f"the finished engine {'hung' if done.timed_out else 'crashed'} when it was loaded "
+        f"and run once ({done.how}); the log ends:",
         last_lines=tuple(lines[-_LAST_LINES:]),
     )
 
 
-def _last_event(text: str) -> dict[str, str]:
-    lines = text.splitlines()
+def _last_event(lines: tuple[str, ...]) -> dict[str, str]:
     try:
-        said: dict[str, str] = json.loads(lines[-1]) if lines else {}
+        answer: dict[str, str] = json.loads(lines[-1]) if lines else {}
     except ValueError:
         return {}  # it died in the middle of the line
-    return said
-
-
-def _how(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode < 0:
-        return f"signal {signal.Signals(-done.returncode).name}"
-    return f"exit status {done.returncode}"
+    return answer

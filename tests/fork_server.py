@@ -1,4 +1,4 @@
-"""A process with trtplug loaded that forks for each command line, so that starting costs nothing.
+"""A server with trtplug loaded that forks for each command line, so that starting costs nothing.
 
 What a command does is what it does when started anew: it gets arguments, folder, environment and
 output of its own, reads the same files, and starts the same children. Only the loading of modules
@@ -50,12 +50,12 @@ def run_forked(*arguments: str, cwd: Path, env: dict[str, str]) -> Ran:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         files = (f"/proc/{os.getpid()}/fd/{f.fileno()}" for f in (out, err))
         request = [list(arguments), str(cwd), env, *files]
-        zygote = _zygote()
-        assert zygote.stdin is not None
-        assert zygote.stdout is not None
-        zygote.stdin.write(json.dumps(request) + "\n")
-        zygote.stdin.flush()
-        status = int(zygote.stdout.readline())
+        server = _server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
         texts = []
         for file in (out, err):
             file.seek(0)
@@ -64,10 +64,10 @@ def run_forked(*arguments: str, cwd: Path, env: dict[str, str]) -> Ran:
 
 
 @functools.cache
-def _zygote() -> subprocess.Popen[str]:
+def _server() -> subprocess.Popen[str]:
     """One for each process that runs tests; it ends when its input does."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.zygote"],
+        [sys.executable, "-m", "tests.fork_server"],
         cwd=Path(__file__).resolve().parent.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
