@@ -198,12 +198,12 @@ def test_what_the_bindings_lack_whatever_their_version_says(site: Site):
     # As if the package said 11.4 and the library beside it were older.
     site.script(release="11.0")
     err = refused(build(site, "--build-route", "-double_tile=2"), 3, "build-failed")
-    assert "--build-route: the TensorRT installed here has no IBuilderConfig.build_route" in err
+    assert "--build-route: the installed TensorRT has no IBuilderConfig.build_route" in err
 
 
 def test_route_that_the_builder_refuses_names_those_that_there_are(site: Site):
     err = refused(build(site, "--build-route", "-nope=1"), 3, "build-failed")
-    assert "--build-route '-nope=1': TensorRT refused it" in err
+    assert "--build-route '-nope=1': TensorRT rejected it" in err
     assert "-double_fusion, -double_tile" in err
 
 
