@@ -11,7 +11,10 @@ from markdown_it import MarkdownIt
 from tests.report.golden import GOLDEN, golden
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import HOSTILE, chain_report, small_report
-from trtplug.report.markdown import LAYERS_SHOWN, code, report_to_markdown, table, text
+from trtplug.report.markdown import LAYERS_SHOWN, report_to_markdown
+from trtplug.report.tables import markdown_name as code
+from trtplug.report.tables import markdown_table as table
+from trtplug.report.tables import markdown_text as text
 from trtplug.report.words import elide, visible
 
 OUR_TAGS = {"h2", "h3", "blockquote", "p", "strong", "ul", "li", "code"}

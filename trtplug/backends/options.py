@@ -1,27 +1,27 @@
 """The options that reach the builder, each declared once.
 
-A field of `BuildOptions` or `TrtOptions` is the one row of its option: the field says name, type and
-default, and the `Option` in its metadata how it is written on the command line and in trtplug.toml,
-what `--help` and the documentation say of it, and what it sets in TensorRT. Nothing else lists them.
+A field of `BuildOptions` or `TrtOptions` is the row of one option: it has name, type and default,
+and in its metadata an `Option`: how it is written on the command line and in trtplug.toml, its text
+in `--help` and in the documentation, and what it sets in TensorRT. Nothing else lists them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from trtplug.globs import as_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 Kind = Literal[
     "choice", "flag", "integer", "libraries", "names", "number", "path", "signed", "size", "switch",
     "text", "texts",
 ]  # fmt: skip
-"""`flag` is on where given, `switch` has a `--no-` form, `size` is a number of bytes with a unit;
-`names` and `signed` (`+NAME` or `-NAME`) are names of an enum; these, `texts` and `libraries` (paths)
-may be repeated."""
+"""A `flag` is on if given, a `switch` has a `--no-` form, a `size` is bytes with a unit. `names` and
+`signed` (`+NAME`, `-NAME`) are names in an enum. Those of `LISTS` may be repeated."""
 
 LISTS: tuple[Kind, ...] = ("libraries", "names", "signed", "texts")
 

@@ -15,6 +15,7 @@ import click
 
 import trtplug
 from trtplug import errors
+from trtplug.cli.options import Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ _COMMANDS = {
 """Name of a command -> the module of `trtplug.cli` that it is in; no other module is loaded."""
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
@@ -115,11 +116,11 @@ def main_inner(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trtplug"
         message = error.format_message()
-        advice = f"`{command} --help` lists what it takes"
+        advice = f"`{command} --help` lists its options"
         if "No such option" in message:
-            from trtplug.cli.config import advice_in
+            from trtplug.cli.removed_options import removed_option_in
 
-            advice = advice_in(message) or advice
+            advice = removed_option_in(message) or advice
         raise errors.UsageError(message, advice) from error
     return status if isinstance(status, int) else errors.DONE
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import fold_overridable_option, model_argument, path
+from trtplug.cli.options import (
+    SHAPE_METAVAR,
+    epilog,
+    fold_overridable_option,
+    model_argument,
+    path,
+)
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
@@ -33,37 +39,54 @@ class IoPrecision(str, Enum):
     MATCH = "match"
 
 
-@click.command()
-@model_argument
-@click.option("--output", "-o", type=path, required=True, help="The file to write.")
-@click.option(
-    "--check", is_flag=True, help="Compare both in ONNX Runtime; status 1 where they differ."
+@click.command(
+    epilog=epilog(
+        "trtplug rewrite det.onnx --out det.cbr.onnx --check --shape x=1x3x640x640",
+        statuses=(0, 1, 2, 4),
+        failed="with --check, outputs differ",
+    )
 )
+@model_argument
+@click.option(
+    "--out",
+    "-o",
+    "--output",
+    "output",
+    type=path,
+    required=True,
+    metavar="FILE",
+    help="File to write.",
+)
+@click.option("--check", is_flag=True, help="Compare the outputs of both models in ONNX Runtime.")
 @click.option(
     "--shape",
     multiple=True,
-    help="NAME=MIN[:OPT:MAX] for --check, where inputs are dynamic; repeatable.",
+    metavar=SHAPE_METAVAR,
+    help="Shape of a dynamic input for --check, such as x=1x3x640x640; repeatable.",
 )
-@click.option("--sites/--no-sites", default=True, help="Put CBR nodes at the sites.  [default: on]")
+@click.option("--sites/--no-sites", default=True, help="Replace sites by CBR nodes.  [default: on]")
 @click.option(
     "--pairs/--no-pairs",
     default=False,
-    help="One CBRPair node where a depthwise and a pointwise site form a pair.  [default: off]",
+    help="Replace depthwise + pointwise pairs by CBRPair nodes.  [default: off]",
 )
 @click.option(
     "--precision",
     type=click.Choice(RewritePrecision, case_sensitive=False),
     default=RewritePrecision.KEEP,
-    help="Type to compute in; keep: as the model says.  [default: keep]",
+    help="Type to compute in; keep: the model's own types.  [default: keep]",
 )
 @click.option(
     "--io-precision",
     type=click.Choice(IoPrecision, case_sensitive=False),
     default=IoPrecision.KEEP,
-    help="Inputs and outputs: keep their type, or match --precision.  [default: keep]",
+    help="Type of inputs and outputs: the model's own, or as --precision.  [default: keep]",
 )
 @click.option(
-    "--keep-fp32", multiple=True, help="GLOB over node names that stay in FP32; repeatable."
+    "--keep-fp32",
+    multiple=True,
+    metavar="GLOB",
+    help="Nodes to keep in FP32, by name; repeatable.",
 )
 @fold_overridable_option
 def rewrite(
@@ -78,9 +101,9 @@ def rewrite(
     keep_fp32: tuple[str, ...],
     fold_overridable: bool | None,
 ) -> int:
-    """Write the model with one CBR node at each site.
+    """Write a copy of a model with one CBR node per site.
 
-    ONNX Runtime from 1.27 can run the file, as can any that tells the overloads of functions apart.
+    ONNX Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
     """
     from trtplug.model.load import load_model
     from trtplug.model.ranges import resolve_ranges

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import (
+    SHAPE_METAVAR,
     Format,
+    epilog,
     fold_overridable_option,
     format_option,
     model_argument,
@@ -21,21 +23,23 @@ if TYPE_CHECKING:
     from trtplug.rewrite.listing import SiteEntry, SitesListing
 
 
-@click.command()
+@click.command(epilog=epilog("trtplug sites det.onnx --shape x=1x3x640x640"))
 @model_argument
 @click.option(
     "--shape",
     multiple=True,
-    help="NAME=SHAPE, such as x=1x3x640x640; sizes and operations are given there.",
+    metavar=SHAPE_METAVAR,
+    help="Input shape for sizes and FLOPs, such as x=1x3x640x640; repeatable.",
 )
 @fold_overridable_option
 @format_option
 def sites(
     model: Path, shape: tuple[str, ...], fold_overridable: bool | None, format: Format
 ) -> int:
-    """List where a model's convolutions fit one fused kernel.
+    """List the sites of a model: convolutions that one fused kernel can compute.
 
-    Convolution, bias, activation and residual, and pairs of these; near misses with the reason.
+    A site is a convolution with its bias, activation and residual. Pairs of sites and near misses,
+    with the reason, are listed too.
     """
     from trtplug.document import to_json
 

@@ -1,8 +1,8 @@
 """Which names of TensorRT's Python bindings trtplug uses, and which releases have them.
 
-One row per name; a test compares every row, its parameters, and every name used in the adapters with
-the real bindings of five releases. Read from the bindings of every release from 10.0.1 to 11.4.0;
-`10.0` means that or earlier.
+One row per name; a test compares every row, its parameters, and every name that the adapters use
+with the real bindings of five releases. Read from the bindings of all releases from 10.0.1 to
+11.4.0; `10.0` means that or earlier.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ _ADVICE = {
         ("IBuilderConfig.algorithm_selector", "BuilderFlag.REJECT_EMPTY_ALGORITHMS"),
         "--pin, --ban and --prefer, which edit the timing cache",
     ),
-    "NetworkDefinitionCreationFlag.EXPLICIT_BATCH": "leave it out: every network has an explicit batch dimension",
+    "NetworkDefinitionCreationFlag.EXPLICIT_BATCH": "leave it out: every batch is explicit",
     **dict.fromkeys(
         ("TacticSource.CUBLAS", "TacticSource.CUBLAS_LT", "TacticSource.CUDNN"),
         "leave it out: TensorRT 11 has all kernels itself",
