@@ -15,12 +15,16 @@ import pytest
 
 from tests.bindings.versions import VERSIONS
 from trtplug import errors
-from trtplug.backends.trt.capabilities import CAPABILITIES, find_capability
-from trtplug.backends.trt.options import FREE_FLAGS, NAMED, SIMPLE
+from trtplug.backends.options import TrtOptions, options_of
+from trtplug.backends.trt.capabilities import CAPABILITIES, OLDEST, find_capability
+from trtplug.backends.trt.options import FREE_FLAGS
+from trtplug.cli.build_options import OPTIONS, value_of
 from trtplug.rewrite.site import NearMissReason, PairMissReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from trtplug.backends.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,18 +61,43 @@ def release_table() -> str:
 
 
 def _option_names() -> Iterator[tuple[str, str]]:
-    yield from SIMPLE.values()
-    for flag, enum in NAMED.values():
-        for row in CAPABILITIES:
-            first, _, value = row.name.partition(".")
-            settable = enum != "BuilderFlag" or value in FREE_FLAGS
-            if first == enum and value and settable:
-                yield f"{flag} {value}", row.name
+    for row in options_of(TrtOptions).values():
+        if row.sets:
+            yield row.flag, row.sets
+        for capability in CAPABILITIES:
+            first, _, value = capability.name.partition(".")
+            settable = row.enum != "BuilderFlag" or value in FREE_FLAGS
+            if first == row.enum and value and settable:
+                yield f"{row.flag} {value}", capability.name
+
+
+def options_table(rows: Iterable[Option] = OPTIONS) -> str:
+    """Every option of `trtplug build`, from its row."""
+    lines = ["| option | in trtplug.toml | meaning | builder |", "|---|---|---|---|"]
+    for row in rows:
+        value = value_of(row).replace("|", "\\|")
+        flag = row.off_flag if row.kind == "switch" else f"{row.flag} {value}".strip()
+        config = f"{row.key} = false" if row.kind == "switch" else row.key
+        config = f"`{config}`" if row.in_config else ""
+        meaning = row.help if row.kind != "switch" else f"Turns off: {row.help}"
+        cells = (f"`{flag}`", config, meaning, _builder(row))
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    return "\n".join(lines)
+
+
+def _builder(row: Option) -> str:
+    """`trt` and the first release that has it, where that is not the oldest supported one."""
+    if row.backend != "trt":
+        return "rtx, trt"
+    capability = find_capability(row.sets)
+    if capability is None or capability.in_version(OLDEST):
+        return "trt"
+    return f"trt {capability.since}"
 
 
 def evidence_table() -> str:
     """The fields of a measurement, from the strings below them."""
-    source = (ROOT / "trtplug/plan/evidence.py").read_text(encoding="utf-8")
+    source = (ROOT / "trtplug/plugin/evidence.py").read_text(encoding="utf-8")
     classes = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef))
     (body,) = (c.body for c in classes if c.name == "SiteMeasurement")
     lines = ["| field | type | meaning |", "|---|---|---|"]
@@ -149,6 +178,7 @@ TABLES = {
     "features": feature_table,
     "gpu runs": gpu_run_table,
     "evidence": evidence_table,
+    "options": options_table,
     "errors": error_table,
     "releases": release_table,
     "reasons": reason_table,
@@ -190,16 +220,6 @@ def test_every_command_is_named_and_every_named_one_exists():
     there = set(re.findall(r"^  ([a-z-]+)  ", shown.partition("Commands:")[2], re.MULTILINE))
     named = set(re.findall(r"^\| `trtplug ([a-z-]+)", README, re.MULTILINE))
     assert named == there
-
-
-def test_every_option_of_enterprise_tensorrt_is_named():
-    from trtplug.backends.options import TrtOptions, option_flag
-
-    section = README.partition("## Enterprise TensorRT")[2].partition("\n## ")[0]
-    named = set(re.findall(r"--[a-z0-9-]+", section))
-    assert {option_flag(name) for name in TrtOptions.__slots__} - named == set()
-    assert {"--plugin", "--plugin-sites", "--plugin-tactics", "--evidence"} <= named
-    assert "--no-plugin-pairs" in named
 
 
 def test_every_variable_is_named():

@@ -68,7 +68,7 @@ def test_wrong_use_says_where_to_look(arguments):
     assert ran.status == 2
     assert ran.err.startswith("error[usage]: ")
     command = f"trtplug {arguments[0]}" if len(arguments) > 1 else "trtplug"
-    assert ran.err.endswith(f"hint: `{command} --help` lists what it takes\n")
+    assert ran.err.endswith(f"hint: `{command} --help` lists its options\n")
 
 
 def test_version():

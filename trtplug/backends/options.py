@@ -20,8 +20,8 @@ Kind = Literal[
     "choice", "flag", "integer", "libraries", "names", "number", "path", "signed", "size", "switch",
     "text", "texts",
 ]  # fmt: skip
-"""A `flag` is on if given, a `switch` has a `--no-` form, a `size` is bytes with a unit. `names` and
-`signed` (`+NAME`, `-NAME`) are names in an enum. Those of `LISTS` may be repeated."""
+"""A `flag` is on if given, a `switch` has a `--no-` form, a `size` is bytes with a unit; `names`
+and `signed` (`+NAME`, `-NAME`) are names in an enum. Those of `LISTS` may be repeated."""
 
 LISTS: tuple[Kind, ...] = ("libraries", "names", "signed", "texts")
 

@@ -1,6 +1,6 @@
 """All options of `trtplug build`, one row each, and the values that they are read into.
 
-Rows of options that reach the builder are fields in `trtplug.backends.options`; the others are here.
+Rows of options for the builder are fields in `trtplug.backends.options`; the others are here.
 Command line, `--help`, trtplug.toml and the table in the documentation are made from the rows.
 """
 

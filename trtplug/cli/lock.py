@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import Format, Group, epilog, format_option, path
+from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_grid, render_json, render_rows, render_titled
 

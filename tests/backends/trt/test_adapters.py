@@ -19,7 +19,6 @@ from trtplug.backends.options import TrtOptions, options_of
 from trtplug.backends.trt.capabilities import CAPABILITIES, find_capability
 from trtplug.backends.trt.options import _OWN_OPTION, FREE_FLAGS
 
-
 ROWS = tuple(options_of(TrtOptions).values())
 SET = {name for row in ROWS for name in (row.sets, *row.sets_by_value.values()) if name}
 """What the rows of the options set, by name: `trt/config.py` need not say it again."""

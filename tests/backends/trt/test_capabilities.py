@@ -9,9 +9,9 @@ from trtplug.backends.trt.capabilities import (
     CAPABILITIES,
     OLDEST,
     Capability,
-    replacement_of,
     find_capability,
     names_in,
+    replacement_of,
     version_key,
 )
 
