@@ -136,7 +136,7 @@ def test_the_same_report_gives_the_same_page() -> None:
 def test_importing_the_renderers_loads_no_template_engine() -> None:
     code = (
         "import sys\n"
-        "from trtplug.report import html, markdown, text, to_json\n"
+        "from trtplug.report import html, markdown, text\n"
         "print(sorted({'pydantic', 'jinja2', 'rich', 'numpy', 'onnx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ in `--help` and in the documentation, and what it sets in TensorRT. Nothing else
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from trtplug.globs import as_flag
@@ -26,16 +26,17 @@ and `signed` (`+NAME`, `-NAME`) are names in an enum. Those of `LISTS` may be re
 LISTS: tuple[Kind, ...] = ("libraries", "names", "signed", "texts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Option:
     """How one option of `trtplug build` is written, explained and applied."""
 
-    key: str = ""
+    key: str
     """In trtplug.toml, and with dashes on the command line; empty for the name of the field."""
     kind: Kind
     section: str
     """Heading in `--help`."""
     help: str
+    _: KW_ONLY
     metavar: str = ""
     """The value in `--help`; empty for that of the kind."""
     bounds: tuple[float, float] | None = None
@@ -75,13 +76,21 @@ ENGINE = "More TensorRT options"
 _ROW = "option"
 
 
-def _row(default: object = None, /, **row: Any) -> Any:  # noqa: ANN401 - the type is the field's
-    """A field with the row of its option."""
-    return field(default=default, metadata={_ROW: Option(**row)})
+def _row(
+    kind: Kind,
+    text: str,
+    *,
+    section: str = ENGINE,
+    key: str = "",
+    value: object = None,
+    **more: Any,  # noqa: ANN401 - as `Option` has them
+) -> Any:  # noqa: ANN401 - the type is the field's
+    """A field with the row of its option; `value` is the default of the field."""
+    return field(default=value, metadata={_ROW: Option(key, kind, section, text, **more)})
 
 
-def _trt(default: object = None, /, **row: Any) -> Any:  # noqa: ANN401 - the type is the field's
-    return _row(default, **{"section": ENGINE, **row}, backend="trt")
+def _trt(kind: Kind, text: str, **more: Any) -> Any:  # noqa: ANN401 - as `_row`
+    return _row(kind, text, backend="trt", **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,133 +109,133 @@ class TrtOptions:
     """Options of enterprise TensorRT only. Signed names are `+NAME` (on) or `-NAME` (off)."""
 
     avg_timing: int | None = _trt(
-        kind="integer",
-        bounds=(1, 64),
+        "integer",
+        "Timing iterations averaged per tactic.",
         section=SELECTION,
-        help="Timing iterations averaged per tactic.",
+        bounds=(1, 64),
         sets="IBuilderConfig.avg_timing_iterations",
     )
     max_tactics: int | None = _trt(
-        kind="integer",
-        bounds=(1, 10000),
+        "integer",
+        "Maximum number of tactics timed per layer.",
         section=SELECTION,
-        help="Maximum number of tactics timed per layer.",
+        bounds=(1, 10000),
         sets="IBuilderConfig.max_num_tactics",
     )
     tactic_sources: tuple[str, ...] = _trt(
-        (),
+        "signed",
+        "Enable or disable a tactic source, such as -JIT_CONVOLUTIONS; repeatable.",
+        value=(),
         key="tactic_source",
-        kind="signed",
         section=SELECTION,
-        help="Enable or disable a tactic source, such as -JIT_CONVOLUTIONS; repeatable.",
         sets="IBuilderConfig.set_tactic_sources",
         enum="TacticSource",
     )
     tactic_shared_memory_bytes: int | None = _trt(
+        "size",
+        "Shared memory limit per tactic, such as 48KiB.",
         key="tactic_shared_memory",
-        kind="size",
         section=SELECTION,
-        help="Shared memory limit per tactic, such as 48KiB.",
         sets="MemoryPoolType.TACTIC_SHARED_MEMORY",
     )
     tiling: str | None = _trt(
-        kind="choice",
+        "choice",
+        "Tiling optimization level.",
         choices=("none", "fast", "moderate", "full"),
-        help="Tiling optimization level.",
         sets="IBuilderConfig.tiling_optimization_level",
         enum="TilingOptimizationLevel",
     )
     l2_limit_bytes: int | None = _trt(
+        "size",
+        "L2 cache limit for tiling, such as 1MiB.",
         key="l2_limit",
-        kind="size",
-        help="L2 cache limit for tiling, such as 1MiB.",
         sets="IBuilderConfig.l2_limit_for_tiling",
     )
     aux_streams: int | None = _trt(
-        kind="integer",
+        "integer",
+        "Maximum number of auxiliary streams.",
         bounds=(0, 64),
-        help="Maximum number of auxiliary streams.",
         sets="IBuilderConfig.max_aux_streams",
     )
     sparsity: bool = _trt(
-        False,
-        kind="flag",
-        help="Allow sparse kernels for weights with 2:4 structured sparsity.",
+        "flag",
+        "Allow sparse kernels for weights with 2:4 structured sparsity.",
+        value=False,
         sets="BuilderFlag.SPARSE_WEIGHTS",
     )
     version_compatible: bool = _trt(
-        False,
-        kind="flag",
-        help="Build an engine that later TensorRT versions can load.",
+        "flag",
+        "Build an engine that later TensorRT versions can load.",
+        value=False,
         sets="BuilderFlag.VERSION_COMPATIBLE",
     )
     exclude_lean_runtime: bool = _trt(
-        False,
-        kind="flag",
-        help="Leave the lean runtime out of a version-compatible engine.",
+        "flag",
+        "Leave the lean runtime out of a version-compatible engine.",
+        value=False,
         sets="BuilderFlag.EXCLUDE_LEAN_RUNTIME",
     )
     hardware_compatibility: str | None = _trt(
-        kind="choice",
+        "choice",
+        "Hardware compatibility: none, ampere_plus or same_compute_capability.",
         choices=("none", "ampere_plus", "same_compute_capability"),
         metavar="LEVEL",
-        help="Hardware compatibility: none, ampere_plus or same_compute_capability.",
         sets="IBuilderConfig.hardware_compatibility_level",
         enum="HardwareCompatibilityLevel",
     )
     strip: bool = _trt(
-        False,
-        kind="flag",
-        help="Leave refittable weights out of the engine.",
+        "flag",
+        "Leave refittable weights out of the engine.",
+        value=False,
         sets="BuilderFlag.STRIP_PLAN",
     )
     refit: str | None = _trt(
-        kind="choice",
+        "choice",
+        "Make weights refittable: all, or with identical values only.",
         choices=("all", "identical"),
-        help="Make weights refittable: all, or with identical values only.",
         sets_by_value={"all": "BuilderFlag.REFIT", "identical": "BuilderFlag.REFIT_IDENTICAL"},
     )
     preview: tuple[str, ...] = _trt(
-        (),
-        kind="signed",
-        help="Enable or disable a preview feature; repeatable.",
+        "signed",
+        "Enable or disable a preview feature; repeatable.",
+        value=(),
         sets="IBuilderConfig.set_preview_feature",
         enum="PreviewFeature",
     )
     parser_flags: tuple[str, ...] = _trt(
-        (),
+        "signed",
+        "Set or clear a flag of the ONNX parser; repeatable.",
+        value=(),
         key="parser_flag",
-        kind="signed",
-        help="Set or clear a flag of the ONNX parser; repeatable.",
         sets="OnnxParser.set_flag",
         enum="OnnxParserFlag",
     )
     builder_flags: tuple[str, ...] = _trt(
-        (),
+        "names",
+        "Set another builder flag, such as STRICT_NANS; repeatable.",
+        value=(),
         key="builder_flag",
-        kind="names",
-        help="Set another builder flag, such as STRICT_NANS; repeatable.",
         sets="IBuilderConfig.set_flag",
         enum="BuilderFlag",
     )
     build_route: str | None = _trt(
-        kind="text",
-        help="Build route of the compiler, such as '-a=on -b=2'.",
+        "text",
+        "Build route of the compiler, such as '-a=on -b=2'.",
         sets="IBuilderConfig.build_route",
     )
     plugin_libraries: tuple[PluginLibrary, ...] = _trt(
-        (),
+        "libraries",
+        "Shared library with TensorRT plugins of your own; repeatable.",
+        value=(),
         key="plugin_library",
-        kind="libraries",
         section=PLUGIN,
-        help="Shared library with TensorRT plugins of your own; repeatable.",
         sets="IPluginRegistry.load_library",
     )
     trial_run: bool = _trt(
-        True,
-        kind="switch",
+        "switch",
+        "Load the finished engine in a new process and run it once.",
+        value=True,
         section=RUNNING,
-        help="Load the finished engine in a new process and run it once.",
         default="on",
     )
 
@@ -241,29 +250,20 @@ class BuildOptions:
     """All options of a build that reach the builder; the defaults are the builder's own."""
 
     tf32: bool = _row(
-        True,
-        kind="switch",
+        "switch",
+        "Allow TF32 Tensor Cores for FP32 convolutions and matrix products.",
+        value=True,
         section=BUILDER,
-        help="Allow TF32 Tensor Cores for FP32 convolutions and matrix products.",
         default="on",
     )
     optimization_level: int | None = _row(
-        kind="integer",
-        bounds=(0, 5),
-        section=BUILDER,
-        help="Builder optimization level, 0 to 5.",
+        "integer", "Builder optimization level, 0 to 5.", section=BUILDER, bounds=(0, 5)
     )
     workspace_bytes: int | None = _row(
-        key="workspace",
-        kind="size",
-        section=BUILDER,
-        help="Workspace memory limit, such as 1GiB.",
+        "size", "Workspace memory limit, such as 1GiB.", key="workspace", section=BUILDER
     )
     weight_streaming: bool = _row(
-        False,
-        kind="flag",
-        section=BUILDER,
-        help="Allow weights to be streamed from host memory.",
+        "flag", "Allow weights to be streamed from host memory.", value=False, section=BUILDER
     )
     trt: TrtOptions = field(default_factory=TrtOptions)
 

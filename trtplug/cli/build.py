@@ -44,7 +44,7 @@ def build(
     format: Format,
     **options: object,
 ) -> int:
-    """Build one TensorRT engine per target, with a report of its layers.
+    """Build one TensorRT engine per target, with a report.
 
     Options marked [trt] need enterprise TensorRT.
     """

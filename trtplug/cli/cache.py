@@ -218,7 +218,7 @@ def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Forma
 @click.option("--out", "-o", type=path, required=True, metavar="FILE", help="The merged cache.")
 @format_option
 def merge(files: tuple[Path, ...], out: Path, format: Format) -> int:
-    """Merge exported timing caches of one GPU, driver and TensorRT build.
+    """Merge exported timing caches of one GPU and TensorRT build.
 
     If two files have the same key, the entry of the first one is kept.
     """

@@ -181,7 +181,7 @@ def _writable(folder: Path) -> bool:
 @click.command(epilog=epilog("trtplug doctor", statuses=(0,)))
 @format_option
 def doctor(format: Format) -> int:
-    """Show what trtplug can do on this machine, and what to install for the rest."""
+    """Show what works on this machine and what to install."""
     from trtplug.document import to_json
     from trtplug.report.tables import render_rows
     from trtplug.settings import read_settings

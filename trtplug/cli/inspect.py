@@ -250,7 +250,10 @@ def _operations(summary: ModelSummary) -> str:
 @click.option("--verify", is_flag=True, help="Compare the files of a bundle with its manifest.")
 @format_option
 def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) -> int:
-    """Show the contents of a model, bundle, report, lock, timing cache sidecar or engine."""
+    """Show the contents of a model, bundle, report or engine.
+
+    FILE may also be a lock or the sidecar of a timing cache.
+    """
     if verify:
         return _verify(file, format)
 

@@ -83,7 +83,7 @@ def kernels() -> None:
 @kernels.command("list", epilog=epilog("trtplug kernels list"))
 @format_option
 def list_tactics(format: Format) -> int:
-    """List the tactics with data types, layout, threads and shared memory."""
+    """List the tactics with data types, layout and resources."""
     from trtplug.cli.kernel_tables import render_tactics
 
     click.echo(render_tactics(format), nl=False)
@@ -164,7 +164,7 @@ def check_model(
     format: Format,
     **wanted: Any,  # noqa: ANN401 - the values of _of_a_model
 ) -> int:
-    """Run the kernels in an emulator and check results and memory accesses.
+    """Run the kernels in an emulator and check the results.
 
     Compares results with a float64 reference, and looks for races, accesses out of bounds and bank
     conflicts.

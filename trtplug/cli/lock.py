@@ -176,7 +176,10 @@ def lock() -> None:
 @click.option("--here", is_flag=True, help="Fail also if this machine does not match the lock.")
 @format_option
 def verify(bundle: Path, here: bool, format: Format) -> int:
-    """Compare the locks of a bundle with its engines, manifest and timing caches."""
+    """Compare the locks of a bundle with its files.
+
+    These are engines, manifest and timing caches.
+    """
     from trtplug.backends import find
     from trtplug.backends.gpu import read_machine
     from trtplug.lock.check import qualify, verify_locks
@@ -218,7 +221,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
 @_TARGET
 @format_option
 def show(file: Path, target: str | None, format: Format) -> int:
-    """Show a lock: inputs, and the kernel, tactic and cache key of each layer."""
+    """Show a lock: inputs, and kernel and tactic of each layer."""
     click.echo(render_lock(_lock(file, target), format), nl=False)
     return DONE
 

@@ -15,7 +15,7 @@ import click
 
 import trtplug
 from trtplug import errors
-from trtplug.cli.options import Group
+from trtplug.cli.options import Group, epilog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +50,14 @@ class _Commands(Group):
 
 @click.command(
     cls=_Commands,
+    epilog=epilog(
+        "trtplug build det.onnx --target rtx4090 --shape x=1x3x640x640", statuses=range(5)
+    ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(trtplug.__version__, message="%(prog)s %(version)s")
 def app() -> None:
-    """One ONNX model in; one tuned, checked TensorRT engine per GPU out, with a report."""
+    """Build tuned TensorRT engines for many GPUs from one ONNX model, with reports."""
 
 
 class _Terminated(BaseException):

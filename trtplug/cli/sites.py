@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def sites(
     model: Path, shape: tuple[str, ...], fold_overridable: bool | None, format: Format
 ) -> int:
-    """List the sites of a model: convolutions that one fused kernel can compute.
+    """List convolutions that one fused kernel can compute.
 
     A site is a convolution with its bias, activation and residual. Pairs of sites and near misses,
     with the reason, are listed too.

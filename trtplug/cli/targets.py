@@ -13,7 +13,7 @@ from trtplug.report.words import UNKNOWN, format_bytes
 @click.command(epilog=epilog("trtplug targets --format json"))
 @format_option
 def targets(format: Format) -> int:
-    """List the GPU profiles and the builders for each on this machine."""
+    """List the GPU profiles and the builders for each."""
     from trtplug.backends.find import BACKENDS
     from trtplug.profile import bundled_folders, load_profiles
     from trtplug.settings import read_settings
