@@ -9,22 +9,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.bindings.versions import VERSIONS
+from tests.cli.options_table import option_names, options_table
 from trtplug import errors
-from trtplug.backends.options import TrtOptions, options_of
-from trtplug.backends.trt.capabilities import CAPABILITIES, OLDEST, find_capability
-from trtplug.backends.trt.options import FREE_FLAGS
-from trtplug.cli.build_options import OPTIONS, value_of
+from trtplug.backends.trt.capabilities import find_capability
 from trtplug.rewrite.site import NearMissReason, PairMissReason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from trtplug.backends.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,48 +43,13 @@ def release_table() -> str:
     """What is not the same in all releases of enterprise TensorRT, from the capability table."""
     lines = [f"| option | {' | '.join(RELEASES)} |", "|---" * (len(RELEASES) + 1) + "|"]
     lines.append(f"| every option and name not listed here |{' yes |' * len(RELEASES)}")
-    for flag, name in sorted(set(_option_names())):
+    for flag, name in sorted(set(option_names())):
         row = find_capability(name)
         assert row is not None, name
         there = [row.in_version(release) for release in RELEASES]
         if not all(there):
             lines.append(f"| `{flag}` | {' | '.join('yes' if t else 'no' for t in there)} |")
     return "\n".join(lines)
-
-
-def _option_names() -> Iterator[tuple[str, str]]:
-    for row in options_of(TrtOptions).values():
-        if row.sets:
-            yield row.flag, row.sets
-        for capability in CAPABILITIES:
-            first, _, value = capability.name.partition(".")
-            settable = row.enum != "BuilderFlag" or value in FREE_FLAGS
-            if first == row.enum and value and settable:
-                yield f"{row.flag} {value}", capability.name
-
-
-def options_table(rows: Iterable[Option] = OPTIONS) -> str:
-    """Every option of `trtplug build`, from its row."""
-    lines = ["| option | in trtplug.toml | meaning | builder |", "|---|---|---|---|"]
-    for row in rows:
-        value = value_of(row).replace("|", "\\|")
-        flag = row.off_flag if row.kind == "switch" else f"{row.flag} {value}".strip()
-        config = f"{row.key} = false" if row.kind == "switch" else row.key
-        config = f"`{config}`" if row.in_config else ""
-        meaning = row.help if row.kind != "switch" else f"Turns off: {row.help}"
-        cells = (f"`{flag}`", config, meaning, _builder(row))
-        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
-    return "\n".join(lines)
-
-
-def _builder(row: Option) -> str:
-    """`trt` and the first release that has it, where that is not the oldest supported one."""
-    if row.backend != "trt":
-        return "rtx, trt"
-    capability = find_capability(row.sets)
-    if capability is None or capability.in_version(OLDEST):
-        return "trt"
-    return f"trt {capability.since}"
 
 
 def evidence_table() -> str:

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import click
 import pytest
 
+from tests.cli.options_table import options_table
 from tests.cli_runner import run_here
-from tests.test_readme import options_table
 from trtplug.backends.options import (
     ENGINE,
     BuildOptions,

@@ -87,7 +87,7 @@ def every_command() -> Iterator[tuple[str, ...]]:
     yield from below(entry.app, ())
 
 
-@pytest.mark.parametrize("command", every_command(), ids=" ".join)
+@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
 def test_every_help_has_a_purpose_an_example_and_exit_statuses(command: tuple[str, ...]):
     ran = run_here(*command, "--help")
     assert ran.status == 0

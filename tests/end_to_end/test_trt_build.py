@@ -182,7 +182,7 @@ def test_options_in_the_config(site: Site):
         ("10.9.0.34", ("--parser-flag", "ENABLE_PLUGIN_OVERRIDE"), "it came with TensorRT 10.15"),
         ("11.4.0.106", ("--builder-flag", "FP16"), "--precision fp16"),
         ("11.4.0.106", ("--tactic-source", "+CUBLAS"), "TensorRT 11.0 removed it"),
-        ("11.4.0.106", ("--tiling", "much"), "it has fast, full, moderate, none"),
+        ("11.4.0.106", ("--tactic-source", "CUDA"), "choose one of: edge_mask_convolutions, jit"),
     ],
 )
 def test_what_the_release_lacks_is_refused_before_anything_is_built(
