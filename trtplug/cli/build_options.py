@@ -24,6 +24,9 @@ from trtplug.backends.options import (
     options_of,
 )
 from trtplug.cli.options import (
+    IO_PRECISION_HELP,
+    IO_PRECISIONS,
+    KEEP_FP32_HELP,
     PRECISION_HELP,
     PRECISIONS,
     SHAPE_HELP,
@@ -65,13 +68,11 @@ _OPTIONS = (
         "io_precision",
         "choice",
         OUTPUT,
-        "Type of inputs and outputs: the model's own, or as --precision.",
-        choices=("keep", "match"),
+        IO_PRECISION_HELP,
+        choices=IO_PRECISIONS,
         default="keep",
     ),
-    Option(
-        "keep_fp32", "texts", OUTPUT, "Nodes to keep in FP32, by name; repeatable.", metavar="GLOB"
-    ),
+    Option("keep_fp32", "texts", OUTPUT, KEEP_FP32_HELP, metavar="GLOB"),
     Option(
         "backend",
         "choice",

@@ -121,6 +121,10 @@ SHAPE_METAVAR = "NAME=MIN[:OPT:MAX]"
 PRECISIONS = ("keep", "fp16", "bf16")
 PRECISION_HELP = "Type to compute in; keep: the model's own types."
 
+IO_PRECISIONS = ("keep", "match")
+IO_PRECISION_HELP = "Type of inputs and outputs: the model's own, or as --precision."
+KEEP_FP32_HELP = "Nodes to keep in FP32, by name; repeatable."
+
 
 def choice_option(
     name: str, choices: Iterable[str], text: str, default: str
