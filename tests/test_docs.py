@@ -15,9 +15,9 @@ import click
 import pytest
 
 from tests.bindings.versions import VERSIONS
+from tests.cli.options_table import option_names, options_table
 from trtplug import errors
-from trtplug.backends.trt.capabilities import CAPABILITIES, find_capability
-from trtplug.backends.trt.options import FREE_FLAGS, NAMED, SIMPLE
+from trtplug.backends.trt.capabilities import find_capability
 from trtplug.cli.main import app
 from trtplug.rewrite.site import NearMissReason, PairMissReason
 
@@ -57,23 +57,13 @@ def release_table() -> str:
     """What is not the same in all releases of enterprise TensorRT, from the capability table."""
     lines = [f"| option | {' | '.join(RELEASES)} |", "|---" * (len(RELEASES) + 1) + "|"]
     lines.append(f"| every option and name not listed here |{' yes |' * len(RELEASES)}")
-    for flag, name in sorted(set(_option_names())):
+    for flag, name in sorted(set(option_names())):
         row = find_capability(name)
         assert row is not None, name
         there = [row.in_version(release) for release in RELEASES]
         if not all(there):
             lines.append(f"| `{flag}` | {' | '.join('yes' if t else 'no' for t in there)} |")
     return "\n".join(lines)
-
-
-def _option_names() -> Iterator[tuple[str, str]]:
-    yield from SIMPLE.values()
-    for flag, enum in NAMED.values():
-        for row in CAPABILITIES:
-            first, _, value = row.name.partition(".")
-            settable = enum != "BuilderFlag" or value in FREE_FLAGS
-            if first == enum and value and settable:
-                yield f"{flag} {value}", row.name
 
 
 def evidence_table() -> str:
@@ -156,6 +146,7 @@ def gpu_run_table() -> str:
 
 
 TABLES = {
+    "options": ("tensorrt-releases.md", options_table),
     "features": ("tensorrt-releases.md", feature_table),
     "gpu runs": ("tensorrt-releases.md", gpu_run_table),
     "releases": ("tensorrt-releases.md", release_table),
@@ -304,16 +295,6 @@ def test_every_option_in_a_command_line_exists(page):
         options = {o for p in known[names].params for o in (*p.opts, *p.secondary_opts)}
         used = {w.partition("=")[0] for w in words if re.match(r"--?[a-z]", w)}
         assert used <= options, line
-
-
-def test_every_option_of_enterprise_tensorrt_is_named():
-    from trtplug.backends.options import TrtOptions, option_flag
-
-    section = read(DOCS / "tensorrt-releases.md").partition("## Options")[2].partition("\n## ")[0]
-    named = set(re.findall(r"--[a-z0-9-]+", section))
-    assert {option_flag(name) for name in TrtOptions.__slots__} - named == set()
-    assert {"--plugin", "--plugin-sites", "--plugin-tactics", "--evidence"} <= named
-    assert "--no-plugin-pairs" in named
 
 
 def test_every_module_and_folder_is_in_the_architecture():

@@ -160,7 +160,7 @@ def test_targets_and_doctor(say):
     status, text, _ = say("targets")
     assert status == 0
     assert "rtx4090" in text
-    assert "nothing: it needs a machine with this GPU" in text
+    assert "none: build on a machine with this GPU" in text
     records = json.loads(say("targets", "--format", "json")[1])["targets"]
     assert {"name": "t4", "gpu": "NVIDIA T4", "sm": "sm_75", "backends": ["rtx"]} in records
     assert "| rtx4090 |" in say("targets", "--format", "markdown")[1]

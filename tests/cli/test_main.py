@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 import trtplug
@@ -18,6 +21,7 @@ from trtplug import errors
 from trtplug.cli import main as entry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -68,7 +72,61 @@ def test_wrong_use_says_where_to_look(arguments):
     assert ran.status == 2
     assert ran.err.startswith("error[usage]: ")
     command = f"trtplug {arguments[0]}" if len(arguments) > 1 else "trtplug"
-    assert ran.err.endswith(f"hint: `{command} --help` lists what it takes\n")
+    assert ran.err.endswith(f"hint: `{command} --help` lists its options\n")
+
+
+def every_command() -> Iterator[tuple[str, ...]]:
+    def below(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            yield (*path, name)
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                yield from below(command, (*path, name))
+
+    yield from below(entry.app, ())
+
+
+@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
+def test_every_help_has_a_purpose_an_example_and_exit_statuses(command: tuple[str, ...]):
+    ran = run_here(*command, "--help")
+    assert ran.status == 0
+    usage, purpose, *_ = ran.out.split("\n\n")
+    assert usage.startswith(f"Usage: trtplug {' '.join(command)} ")
+    assert re.fullmatch(r"  [A-Z][^.]+\.", purpose), "one sentence"
+    assert re.search(rf"^  Examples?:\n    trtplug {' '.join(command)} ?", ran.out, re.MULTILINE)
+    assert re.search(r"^  Exit status:\n    0  done$", ran.out, re.MULTILINE)
+    # As the list of commands shows it, whole.
+    listed = run_here(*command[:-1], "--help").out
+    assert re.search(rf"^  {command[-1]} +{re.escape(purpose.strip())}$", listed, re.MULTILINE)
+
+
+def test_examples_in_help_name_options_that_exist():
+    for command in every_command():
+        shown = run_here(*command, "--help").out
+        examples = re.findall(r"^    trtplug (.*)$", shown, re.MULTILINE)
+        for example in examples:
+            words = shlex.split(example)
+            place = 2 if words[0] in ("cache", "kernels", "lock") else 1
+            options = run_here(*words[:place], "--help").out
+            assert all(f"{w} " in options or f"{w}\n" in options for w in words if w[:2] == "--")
+
+
+@pytest.mark.parametrize("group", ["cache", "kernels", "lock"])
+def test_a_group_alone_prints_its_help(group: str):
+    ran = run_here(group)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == run_here(group, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [(("biuld",), "'build'"), (("kernels", "chek"), "'check'"), (("lock", "dif"), "'diff'")],
+)
+def test_a_misspelt_command_gets_a_suggestion(arguments: tuple[str, ...], near: str):
+    ran = run_here(*arguments)
+    assert ran.status == 2
+    assert f"no such command {arguments[-1]!r}; did you mean {near}?" in ran.err
 
 
 def test_version():

@@ -29,8 +29,15 @@ def test_size(text: str, size: int):
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "1e9", "1 PB", "nan", "0x10", "1,5G", "1GiBs"])
 def test_no_size(text: str):
-    with pytest.raises(UsageError, match=r"--workspace .* is no size"):
+    with pytest.raises(UsageError, match=r"--workspace .* (is not a size|has an unknown unit)"):
         parse_bytes(text, "--workspace")
+
+
+def test_an_unknown_unit_lists_the_units():
+    with pytest.raises(UsageError) as caught:
+        parse_bytes("1 PB", "--workspace")
+    assert caught.value.message == "--workspace '1 PB' has an unknown unit 'PB'"
+    assert caught.value.hint == "units are B, KiB, MiB, GiB and TiB"
 
 
 @pytest.mark.parametrize("text", ["0", "0.5", "8388608T", "9" * 400, "9" * 20 + "T"])

@@ -36,13 +36,13 @@ def test_candidates_with_margin_and_who_timed_them(report):
     ran = run_here("tactics", report)
     assert ran.status == 0
     assert "margin 3.1% near tie" in ran.out
-    assert "matMul1 (of no certain layer) [MatMul_7]  margin -" in ran.out
+    assert "matMul1 (layer unknown) [MatMul_7]  margin -" in ran.out
     lines = ran.out.splitlines()
     chosen = next(line for line in lines if line.startswith("chosen"))
     assert "timed by the builder" in chosen
     assert any("predicted" in line for line in lines)
     assert any("not timed" in line for line in lines)
-    assert ran.out.endswith("no times of the engine.\n")
+    assert ran.out.endswith("not measured in the engine.\n")
 
 
 def test_forms(report):
@@ -72,7 +72,7 @@ def test_a_bundle_without_candidates_says_why(here, double, model):
     assert run_here("build", model, "--target", "sm_89", "--out", "out").status == 0
     ran = run_here("tactics", "out")
     assert ran.status == 0
-    assert ran.out.startswith("no candidates are recorded: TensorRT-RTX chooses kernels")
+    assert ran.out.startswith("no tactics are recorded: TensorRT-RTX chooses kernels")
     assert "--no-timing-cache" in ran.out
     (here / "chain.json").write_text(to_json(chain_report(2)))
     assert run_here("tactics", "chain.json").out == ran.out

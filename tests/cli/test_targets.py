@@ -28,7 +28,7 @@ def test_builders_are_said_and_want_of_one_too():
     assert builders["h100-sxm"] == []
     text = run_here("targets").out
     (line,) = [x for x in text.splitlines() if x.startswith("h100-sxm")]
-    assert line.endswith("nothing: it needs a machine with this GPU")
+    assert line.endswith("none: build on a machine with this GPU")
 
 
 @pytest.mark.parametrize("format", ["text", "markdown"])

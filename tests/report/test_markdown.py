@@ -11,7 +11,11 @@ from markdown_it import MarkdownIt
 from tests.report.golden import GOLDEN, golden
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import HOSTILE, chain_report, small_report
-from trtplug.report.markdown import LAYERS_SHOWN, code, report_to_markdown, table, text
+from trtplug.report.markdown import LAYERS_SHOWN, report_to_markdown
+from trtplug.report.tables import Format, render_grid, render_rows, render_titled
+from trtplug.report.tables import markdown_name as code
+from trtplug.report.tables import markdown_table as table
+from trtplug.report.tables import markdown_text as text
 from trtplug.report.words import elide, visible
 
 OUR_TAGS = {"h2", "h3", "blockquote", "p", "strong", "ul", "li", "code"}
@@ -130,7 +134,19 @@ def test_warnings_and_assumptions_stay_one_item_each(name: str) -> None:
     assert [_squeezed(item) for item in page.items[-2:]] == [_squeezed(visible(name)), "end"]
 
 
-@pytest.mark.parametrize("name", ["@someone", "a @b"])
-def test_nobody_is_mentioned(name: str) -> None:
+@pytest.mark.parametrize("name", ["@someone", "a @b", "fixes #12", "o/r#1", "GH-7", "a@b.c"])
+def test_nothing_is_mentioned_or_referenced(name: str) -> None:
     assert text(name) == f"<code>{name}</code>"
-    assert code(name) == f"<code>{name}</code>"
+    # In code, of either form, GitHub looks for neither.
+    assert code(name) in (f"<code>{name}</code>", f"`{name}`")
+
+
+@pytest.mark.parametrize(
+    "character", ["\x1b", "\x07", "\x9b", "\u202e", "\u2066", "\x85", "\r"], ids=ascii
+)
+def test_no_renderer_writes_a_control_character(character: str) -> None:
+    rows = [(f"a{character}b", "c")]
+    for form in (Format.TEXT, Format.MARKDOWN):
+        shown = render_grid(("x", "y"), rows, form) + render_rows(rows, form)
+        assert character not in shown + render_titled(f"t{character}", "", form)
+        assert shown.replace("&#92;", "\\").count(ascii(character)[1:-1]) == 2

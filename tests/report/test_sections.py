@@ -12,15 +12,15 @@ def test_each_thing_that_stands_out_is_listed() -> None:
     added, sites, plugin, misses, islands, near, warnings = sections(small_report())
     assert added.title == "Added by the builder: 1 reformat, 1 cast, 1 copy"
     assert [line.words for line in added.lines] == [
-        "#1 reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
-        "#3 cast, fp32 NHWC → fp16 NHWC, 6.00 KiB",
-        "#5 copy, fp16 Linear, 4.00 KiB",
+        "layer 1: reformat, fp32 Linear → fp32 NHWC, 1.50 KiB",
+        "layer 3: cast, fp32 NHWC → fp16 NHWC, 6.00 KiB",
+        "layer 5: copy, fp16 Linear, 4.00 KiB",
     ]
     assert sites.title == "Sites: 1 of 3 fused into one layer, 1 by a plugin"
     assert [(line.name, line.words) for line in sites.lines] == [
         (
             r"two\nlines",
-            "Conv 3x3 + Relu; split over layers #4, #3; 2 layers hold its nodes",
+            "Conv 3x3 + Relu; split over layers (4, 3); 2 layers hold its nodes",
         )
     ]
     assert plugin.title == "Plugin: planned for 1 of 2 sites, 1 kept"
@@ -39,7 +39,7 @@ def test_each_thing_that_stands_out_is_listed() -> None:
     assert islands.title == "Kept in float32: 3"
     assert islands.lines[1].words == "Softmax: why a|b"
     assert near.title == "Near ties: 1 (by the builder's own timing of single kernels)"
-    assert [line.words for line in near.lines] == ["#2 3.1% to a|b (3.25 and 3.35 µs)"]
+    assert [line.words for line in near.lines] == ["layer 2: 3.1% to a|b (3.25 and 3.35 µs)"]
     assert [line.words for line in warnings.lines][3] == r"two\nlines"
 
 
@@ -105,5 +105,5 @@ def test_tactics_that_were_asked_for_are_listed() -> None:
     (section,) = (s for s in sections(changed) if "asked for" in s.title)
     assert section.title == "Tactics that were asked for, against the builder's choice: 1"
     assert [line.words for line in section.lines] == [
-        "#2 --pin: chosen at first run, margin -50.0%"
+        "layer 2 --pin: chosen at first run, margin -50.0%"
     ]

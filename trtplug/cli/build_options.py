@@ -1,4 +1,8 @@
-"""Options of `trtplug build` that only enterprise TensorRT has."""
+"""All options of `trtplug build`, one row each, and the values that they are read into.
+
+Rows of options for the builder are fields in `trtplug.backends.options`; the others are here.
+Command line, `--help`, trtplug.toml and the table in the documentation are made from the rows.
+"""
 
 from __future__ import annotations
 
@@ -7,134 +11,331 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtplug.cli.options import parse_bytes, path
+from trtplug.backends.options import (
+    BUILDER,
+    ENGINE,
+    LISTS,
+    PLUGIN,
+    RUNNING,
+    SELECTION,
+    BuildOptions,
+    Option,
+    TrtOptions,
+    options_of,
+)
+from trtplug.cli.options import (
+    IO_PRECISION_HELP,
+    IO_PRECISIONS,
+    KEEP_FP32_HELP,
+    PRECISION_HELP,
+    PRECISIONS,
+    SHAPE_HELP,
+    SHAPE_METAVAR,
+    TARGET_HELP,
+    NumberRange,
+    parse_bytes,
+    path,
+)
 from trtplug.errors import UsageError
 from trtplug.files import read_bytes
 from trtplug.plugin.options import PLUGIN_MODES, PluginOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from trtplug.backends.options import PluginLibrary, TrtOptions
+    from trtplug.backends.options import Kind, PluginLibrary
     from trtplug.lock.policy import CacheUse, TacticPolicy
 
 
-BUILD_SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "What is built": (
-        "target",
-        "shape",
+OUTPUT = "Model and output"
+SECTIONS = (OUTPUT, BUILDER, RUNNING, SELECTION, PLUGIN, ENGINE)
+"""Headings, in the order of `--help`."""
+
+MODEL = Option("model", "path", OUTPUT, "ONNX model.")
+"""An argument on the command line."""
+
+_OPTIONS = (
+    Option("target", "texts", OUTPUT, TARGET_HELP, metavar="TARGET"),
+    Option("shape", "texts", OUTPUT, SHAPE_HELP, metavar=SHAPE_METAVAR),
+    Option(
         "profile",
-        "precision",
+        "texts",
+        OUTPUT,
+        "Another optimization profile: NAME=MIN:OPT:MAX, with ; between inputs; repeatable.",
+        metavar="SHAPES",
+    ),
+    Option("precision", "choice", OUTPUT, PRECISION_HELP, choices=PRECISIONS, default="keep"),
+    Option(
         "io_precision",
-        "keep_fp32",
+        "choice",
+        OUTPUT,
+        IO_PRECISION_HELP,
+        choices=IO_PRECISIONS,
+        default="keep",
+    ),
+    Option("keep_fp32", "texts", OUTPUT, KEEP_FP32_HELP, metavar="GLOB"),
+    Option(
         "backend",
-        "out",
+        "choice",
+        OUTPUT,
+        "TensorRT (trt) or TensorRT-RTX (rtx); null prints the plan.",
+        choices=("auto", "trt", "rtx", "null"),
+        default="auto",
+    ),
+    Option("out", "path", OUTPUT, "Folder of the bundle.", metavar="FOLDER", default="out"),
+    Option(
         "config",
-        "force",
-        "dry_run",
-        "format",
+        "path",
+        OUTPUT,
+        "trtplug.toml with a [build] table; options override it.",
+        in_config=False,
     ),
-    "Builder": ("tf32", "optimization_level", "workspace", "weight_streaming"),
-    "How it runs": ("repeat", "jobs", "timeout", "memory_limit", "trial_run", "wait"),
-    "Kernels, timing caches and locks": (
+    Option("force", "flag", OUTPUT, "Build even if the store has the engine.", in_config=False),
+    Option("dry_run", "flag", OUTPUT, "Print the plan and build nothing.", in_config=False),
+    *options_of(BuildOptions).values(),
+    Option(
+        "repeat",
+        "integer",
+        RUNNING,
+        "Build each engine N times and compare the results.",
+        bounds=(1, 1000),
+        default="1",
+    ),
+    Option(
+        "jobs",
+        "integer",
+        RUNNING,
+        "Number of parallel builds.",
+        bounds=(1, 1024),
+        default="one per CPU",
+    ),
+    Option(
+        "timeout", "number", RUNNING, "Time limit per build.", bounds=(0.1, 1e9), metavar="SECONDS"
+    ),
+    Option("memory_limit", "size", RUNNING, "Memory limit per build, such as 8GiB."),
+    Option(
+        "wait",
+        "switch",
+        RUNNING,
+        "Wait while another build uses the GPU.",
+        backend="trt",
+        default="on",
+    ),
+    Option(
         "pin",
+        "texts",
+        SELECTION,
+        "Tactic of a layer or ONNX node, by hash or kernel name; repeatable.",
+        backend="trt",
+        metavar="LAYER=TACTIC",
+    ),
+    Option(
         "ban",
+        "texts",
+        SELECTION,
+        "Kernels that no layer may use; repeatable.",
+        backend="trt",
+        metavar="GLOB",
+    ),
+    Option(
         "prefer",
+        "texts",
+        SELECTION,
+        "Kernels to use where a layer has one of them; repeatable.",
+        backend="trt",
+        metavar="GLOB",
+    ),
+    Option(
         "timing_cache",
+        "switch",
+        SELECTION,
+        "Use and update the store's timing cache.",
+        backend="trt",
+        default="on",
+    ),
+    Option(
         "require_cache",
+        "flag",
+        SELECTION,
+        "Exit with status 1 unless the timing cache had every tactic.",
+        backend="trt",
+    ),
+    Option(
         "locked",
-        "avg_timing",
-        "max_tactics",
-        "tactic_source",
-        "tactic_shared_memory",
+        "path",
+        SELECTION,
+        "Repeat the build of a lock.json, or of a bundle; fail on any difference.",
     ),
-    "Plugin": (
+    Option(
         "plugin",
+        "choice",
+        PLUGIN,
+        "Use trtplug's plugin where measured faster (auto), wherever possible, or never.",
+        backend="trt",
+        choices=PLUGIN_MODES,
+        default="auto",
+    ),
+    Option(
         "plugin_sites",
+        "texts",
+        PLUGIN,
+        "Sites or pairs (dw+pw) that may use the plugin; repeatable.",
+        backend="trt",
+        metavar="GLOB",
+    ),
+    Option(
         "plugin_tactics",
+        "texts",
+        PLUGIN,
+        "Tactics of `trtplug kernels list` that the plugin may use; repeatable.",
+        backend="trt",
+        metavar="GLOB",
+    ),
+    Option(
         "plugin_pairs",
-        "evidence",
-        "plugin_library",
+        "switch",
+        PLUGIN,
+        "Allow one kernel for a depthwise + pointwise pair.",
+        backend="trt",
+        default="on",
     ),
-    "More of enterprise TensorRT": (
-        "aux_streams",
-        "tiling",
-        "l2_limit",
-        "sparsity",
-        "version_compatible",
-        "exclude_lean_runtime",
-        "hardware_compatibility",
-        "strip",
-        "refit",
-        "build_route",
-        "preview",
-        "parser_flag",
-        "builder_flag",
+    Option(
+        "evidence", "path", PLUGIN, "Measurements for --plugin auto, as JSON lines.", backend="trt"
     ),
+    *options_of(TrtOptions).values(),
+)
+
+OPTIONS = tuple(sorted(_OPTIONS, key=lambda row: SECTIONS.index(row.section)))
+"""All options of `trtplug build`, by section."""
+
+_METAVARS: Mapping[Kind, str] = {
+    "integer": "N",
+    "libraries": "FILE",
+    "names": "NAME",
+    "path": "FILE",
+    "signed": "[+|-]NAME",
+    "size": "SIZE",
+    "text": "TEXT",
 }
-"""Heading -> names of options, in the order in which they are shown."""
+
+
+def value_of(row: Option) -> str:
+    """How the value of an option is written in `--help`; empty for flags and switches."""
+    return row.metavar or _METAVARS.get(row.kind, "|".join(row.choices))
 
 
 class SectionedCommand(click.Command):
-    """Shows the options of `trtplug build` by section; those that none names come last."""
+    """Shows options by section; those without a row come last."""
+
+    rows: tuple[Option, ...] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One list a section."""
-        found = {p.name: p.get_help_record(ctx) for p in self.get_params(ctx)}
+        """One list per section."""
+        options = (p for p in self.get_params(ctx) if isinstance(p, click.Option))
+        found = {p.name: p.get_help_record(ctx) for p in options}
         records = {name: record for name, record in found.items() if record is not None}
-        for title, names in BUILD_SECTIONS.items():
+        for title in SECTIONS:
+            names = [row.key for row in self.rows if row.section == title]
             with formatter.section(title):
                 formatter.write_dl([records.pop(name) for name in names])
         with formatter.section("Options"):
             formatter.write_dl(list(records.values()))
 
 
-_OPTIONS = (
-    click.option(
-        "--pin",
-        multiple=True,
-        help="[trt] LAYER=TACTIC: a layer or ONNX node, and a tactic's hash or kernel; repeatable.",
-    ),
-    click.option(
-        "--ban", multiple=True, help="[trt] Kernels that no layer may use, as a glob; repeatable."
-    ),
-    click.option(
-        "--prefer",
-        multiple=True,
-        help="[trt] Kernels to use where a layer has any, as a glob; repeatable.",
-    ),
-    click.option(
-        "--timing-cache/--no-timing-cache",
-        default=None,
-        help="[trt] Begin with the store's timing cache, and add to it.  [default: on]",
-    ),
-    click.option(
-        "--require-cache",
-        is_flag=True,
-        default=None,
-        help="[trt] End with status 1 unless the timing cache had every tactic.",
-    ),
-    click.option(
-        "--locked",
-        type=path,
-        help="Replay this lock.json, or that of a bundle; fail on any difference.",
-    ),
-)
+def add_options(
+    rows: Iterable[Option] = OPTIONS,
+) -> Callable[[SectionedCommand], SectionedCommand]:
+    """A decorator that gives a command the options of these rows; none has a default."""
+
+    def add(command: SectionedCommand) -> SectionedCommand:
+        command.rows = tuple(rows)
+        # The options that the command has already come behind them.
+        command.params[1:1] = map(_click_option, command.rows)
+        return command
+
+    return add
 
 
-def tactic_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that gives a command all of them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+class _RowOption(click.Option):
+    """An option whose help has its range already."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:  # noqa: ANN401, ARG002 - a TypedDict of click's
+        return {}
 
 
-def read_policy(options: dict[str, Any]) -> TacticPolicy:
-    """From options by name, as given on the command line or in trtplug.toml.
+def _click_option(row: Option) -> click.Option:
+    names = [f"{row.flag}/{row.off_flag}" if row.kind == "switch" else row.flag, row.key]
+    if row.kind in ("flag", "switch"):
+        return click.Option(names, is_flag=True, default=None, help=_help(row))
+    return _RowOption(
+        names,
+        type=_click_type(row),
+        multiple=row.kind in LISTS,
+        metavar=value_of(row) if not row.choices or row.metavar else None,
+        help=_help(row),
+    )
+
+
+def _help(row: Option) -> str:
+    mark = f"[{row.backend}] " if row.backend else ""
+    limits = [str(n) for n in row.bounds or () if row.kind == "integer"]
+    brackets = (" to ".join(limits), row.default and f"default: {row.default}")
+    return f"{mark}{row.help}" + "".join(f"  [{text}]" for text in brackets if text)
+
+
+def _click_type(row: Option) -> Any:  # noqa: ANN401 - as click takes it
+    match row.kind:
+        case "integer" if row.bounds is not None:
+            return click.IntRange(int(row.bounds[0]), int(row.bounds[1]))
+        case "number" if row.bounds is not None:
+            return NumberRange(*row.bounds)
+        case "choice":
+            return click.Choice(row.choices, case_sensitive=False)
+        case "path" | "libraries":
+            return path
+        case _:
+            return None
+
+
+def read_build_options(options: Mapping[str, Any]) -> BuildOptions:
+    """From options by key, as given on the command line or in trtplug.toml.
 
     Raises:
-        UsageError: a value or a combination that cannot be meant.
-        DocumentError: `--locked` names a folder that is no bundle.
+        UsageError: a bad value.
+        FileUnreadableError: a plugin library that cannot be read.
+    """
+    trt = TrtOptions(**_fields(TrtOptions, options))
+    return BuildOptions(**_fields(BuildOptions, options), trt=trt)
+
+
+def _fields(record: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Field -> value, of the options that were given."""
+    rows = options_of(record).items()
+    return {name: _value(row, options[row.key]) for name, row in rows if row.key in options}
+
+
+def _value(row: Option, given: Any) -> Any:  # noqa: ANN401 - of any option
+    match row.kind:
+        case "size":
+            return parse_bytes(given, row.flag)
+        case "signed":
+            return tuple(signed_name(value, row.flag) for value in given)
+        case "names":
+            return tuple(value.upper() for value in given)
+        case "libraries":
+            return tuple(_library(Path(value)) for value in given)
+        case "choice":
+            return given.lower()
+        case _:
+            return given
+
+
+def read_policy(options: Mapping[str, Any]) -> TacticPolicy:
+    """Which tactics and timing caches to use, from options by key.
+
+    Raises:
+        UsageError: a bad value or combination.
+        DocumentError: `--locked` names a folder that is not a bundle.
     """
     from trtplug.lock.pins import TacticOverrides, parse_pin
     from trtplug.lock.policy import TacticPolicy
@@ -152,7 +353,7 @@ def read_policy(options: dict[str, Any]) -> TacticPolicy:
     return policy
 
 
-def _cache_use(options: dict[str, Any]) -> CacheUse:
+def _cache_use(options: Mapping[str, Any]) -> CacheUse:
     use, require = options.get("timing_cache", True), options.get("require_cache", False)
     if require and not use:
         raise UsageError(
@@ -179,136 +380,21 @@ def _lock_file(given: Path) -> Path:
     return folders[0] / LOCK
 
 
-_NUMBERS = (
-    ("--avg-timing", 1, 64, "How often each tactic is timed."),
-    ("--max-tactics", 1, 10000, "Most tactics timed for a layer."),
-    ("--aux-streams", 0, 64, "Most streams beside the main one."),
-)
-_FLAGS = (
-    ("--sparsity", "Use sparse kernels for weights with 2:4 zeros."),
-    ("--version-compatible", "An engine that loads in later versions too."),
-    ("--exclude-lean-runtime", "Leave the lean runtime out of a version-compatible engine."),
-    ("--strip", "Leave refittable weights out."),
-)
-_WORDS = (
-    ("--tiling", "none, fast, moderate or full."),
-    ("--l2-limit", "What tiling may take of the L2 cache, such as 1MiB."),
-    ("--tactic-shared-memory", "Limit on a tactic's shared memory, such as 48KiB."),
-    ("--hardware-compatibility", "none, ampere_plus or same_compute_capability."),
-    ("--refit", "all or identical: which weights may be set later."),
-    ("--build-route", "The compiler's route, such as '-a=on -b=2'."),
-)
-_LISTS = (
-    ("--tactic-source", "+NAME or -NAME, such as -JIT_CONVOLUTIONS; repeatable."),
-    ("--preview", "Preview feature, +NAME or -NAME; repeatable."),
-    ("--parser-flag", "ONNX parser flag, +NAME or -NAME; repeatable."),
-    ("--builder-flag", "Builder flag, such as STRICT_NANS; repeatable."),
-)
-_GLOBS = (
-    ("--plugin-sites", "Sites or pairs that may get the plugin, as a glob; repeatable."),
-    ("--plugin-tactics", "Tactics of the plugin to offer, as a glob; repeatable."),
-)
-_SWITCHES = (
-    (
-        "--plugin-pairs/--no-plugin-pairs",
-        "One kernel for a depthwise + pointwise pair.  [default: on]",
-    ),
-    ("--trial-run/--no-trial-run", "Load and run the finished engine once.  [default: on]"),
-    ("--wait/--no-wait", "Wait while another build holds the GPU.  [default: on]"),
-)
-
-
-def trt_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that gives a command all of them; none has a default."""
-    for option in reversed(tuple(_decorators())):
-        command = option(command)
-    return command
-
-
-def _decorators() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
-    def text(words: str) -> str:
-        return f"[trt] {words}"
-
-    return [
-        *(click.option(n, type=click.IntRange(a, b), help=text(h)) for n, a, b, h in _NUMBERS),
-        *(click.option(n, is_flag=True, default=None, help=text(h)) for n, h in _FLAGS),
-        *(click.option(n, help=text(h)) for n, h in _WORDS),
-        *(click.option(n, multiple=True, help=text(h)) for n, h in _LISTS),
-        click.option(
-            "--plugin-library",
-            type=path,
-            multiple=True,
-            help=text("Shared library with plugins; repeatable."),
-        ),
-        click.option(
-            "--plugin",
-            type=click.Choice(PLUGIN_MODES),
-            help=text(
-                "Which sites get our plugin: auto (where a measurement says that it wins), always, "
-                "never.  [default: auto]"
-            ),
-        ),
-        *(click.option(n, multiple=True, help=text(h)) for n, h in _GLOBS),
-        click.option(
-            "--evidence", type=path, help=text("Measurements for --plugin auto, as JSON lines.")
-        ),
-        *(click.option(n, default=None, help=text(h)) for n, h in _SWITCHES),
-    ]
-
-
-def read_trt_options(options: dict[str, Any]) -> TrtOptions:
-    """From options by name, as given on the command line or in trtplug.toml.
+def read_plugin_options(options: Mapping[str, Any]) -> PluginOptions:
+    """Where to use the plugin, from options by key.
 
     Raises:
-        UsageError: a value that cannot be meant.
-        FileUnreadableError: a plugin library that cannot be read.
+        UsageError: globs together with `never`.
     """
-    from trtplug.backends.options import TrtOptions
-
-    plain = ("avg_timing", "max_tactics", "aux_streams", "sparsity", "version_compatible")
-    more = ("exclude_lean_runtime", "strip", "build_route", "trial_run")
-    given = {k: options[k] for k in (*plain, *more) if k in options}
-    for key in ("tiling", "hardware_compatibility", "refit"):
-        if key in options:
-            given[key] = options[key].lower()
-    for key, name in (
-        ("l2_limit", "l2_limit_bytes"),
-        ("tactic_shared_memory", "tactic_shared_memory_bytes"),
-    ):
-        if key in options:
-            given[name] = parse_bytes(options[key], f"--{key.replace('_', '-')}")
-    for key, name in (
-        ("tactic_source", "tactic_sources"),
-        ("preview", "preview"),
-        ("parser_flag", "parser_flags"),
-    ):
-        if key in options:
-            given[name] = tuple(signed_name(v, f"--{key.replace('_', '-')}") for v in options[key])
-    if "builder_flag" in options:
-        given["builder_flags"] = tuple(v.upper() for v in options["builder_flag"])
-    if "plugin_library" in options:
-        given["plugin_libraries"] = tuple(_library(Path(p)) for p in options["plugin_library"])
-    return TrtOptions(**given)
-
-
-def read_plugin_options(options: dict[str, Any]) -> PluginOptions:
-    """What is asked of the plugin, from options by name.
-
-    Raises:
-        UsageError: a mode that there is not, or globs beside `never`.
-    """
-    mode = options.get("plugin", "auto")
-    if mode not in PLUGIN_MODES:
-        raise UsageError(f"unknown --plugin {mode!r}", f"it is one of {', '.join(PLUGIN_MODES)}")
     evidence = options.get("evidence")
     wanted = PluginOptions(
-        mode=mode,
+        mode=options.get("plugin", "auto"),
         sites=tuple(options.get("plugin_sites", ())),
         tactics=tuple(options.get("plugin_tactics", ())),
         pairs=options.get("plugin_pairs", True),
         evidence=Path(evidence) if evidence is not None else None,
     )
-    if mode == "never" and (wanted.sites or wanted.tactics):
+    if wanted.mode == "never" and (wanted.sites or wanted.tactics):
         raise UsageError("--plugin never leaves no site to choose", "leave out one of the two")
     return wanted
 
@@ -322,7 +408,7 @@ def signed_name(value: str, option: str) -> str:
     sign = value[0] if value[:1] in ("+", "-") else "+"
     name = value.lstrip("+-").upper()
     if not name:
-        raise UsageError(f"{option} {value!r} names nothing", f"write {option} +NAME or -NAME")
+        raise UsageError(f"{option} {value!r} has no name", f"write {option} +NAME or -NAME")
     return sign + name
 
 

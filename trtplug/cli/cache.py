@@ -1,18 +1,17 @@
-"""`trtplug cache list|verify|prune|merge|export|import`: the store of timing caches."""
+"""`trtplug cache list|verify|prune|merge|export|import`: the stored timing caches."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, NumberRange, format_option, path
-from trtplug.cli.tables import render_grid, render_rows
+from trtplug.cli.options import Format, Group, NumberRange, epilog, format_option, path
 from trtplug.errors import DONE, GATE_FAILED, UsageError
-from trtplug.report.words import UNKNOWN, format_bytes, format_count
+from trtplug.report.tables import render_grid, render_json, render_rows
+from trtplug.report.words import UNKNOWN, format_bytes, format_count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,23 +32,27 @@ _FIGURES = ("keys", "size", "builds", "hits", "misses")
 
 
 def render_entries(entries: Sequence[StoredCache], aside: Sequence[str], form: Format) -> str:
-    """Every entry, and what was quarantined."""
+    """All entries, and the quarantined caches."""
     if form is Format.JSON:
-        return _json(SCHEMA, {"entries": list(map(_record, entries)), "set_aside": list(aside)})
+        return render_json(
+            SCHEMA, {"entries": list(map(_record, entries)), "set_aside": list(aside)}
+        )
     if not entries and not aside:
         return "no timing caches are stored\n"
     table = render_grid(_HEAD, [_row(e) for e in entries], form, _FIGURES) if entries else ""
-    lines = [f"{name} was quarantined; `trtplug cache prune` removes it\n" for name in aside]
+    lines = [
+        f"{printable(name)} was quarantined; `trtplug cache prune` removes it\n" for name in aside
+    ]
     return "\n".join(part for part in (table, "".join(lines)) if part)
 
 
 def render_verdict(entries: Sequence[StoredCache], form: Format) -> str:
-    """Which entries would be attached."""
+    """Which entries a build would use."""
     if form is Format.JSON:
-        whole = not any(e.problem for e in entries)
-        return _json(SCHEMA, {"entries": list(map(_record, entries)), "intact": whole})
-    rows = [(e.entry_id, e.problem or "whole") for e in entries]
-    rows.append(("entries", f"{len(entries)}, {sum(bool(e.problem) for e in entries)} flawed"))
+        intact = not any(e.problem for e in entries)
+        return render_json(SCHEMA, {"entries": list(map(_record, entries)), "intact": intact})
+    rows = [(e.entry_id, e.problem or "intact") for e in entries]
+    rows.append(("entries", f"{len(entries)}, {sum(bool(e.problem) for e in entries)} damaged"))
     return render_rows(rows, form)
 
 
@@ -58,7 +61,7 @@ def render_pruned(pruned: Pruned, dry_run: bool, form: Format) -> str:
     if form is Format.JSON:
         record = dataclasses.asdict(pruned) | {"dry_run": dry_run}
         record["set_aside"] = record.pop("quarantined")  # its name in version 1 of the document
-        return _json("trtplug.timing-caches-pruned/1", record)
+        return render_json("trtplug.timing-caches-pruned/1", record)
     does = "would remove" if dry_run else "removed"
     gone = (*pruned.entries, *pruned.quarantined, *pruned.leftovers)
     rows = [(does, name) for name in gone]
@@ -70,7 +73,7 @@ def render_moved(what: str, sidecar: Sidecar, where: str, form: Format) -> str:
     """One cache that was exported, imported or merged."""
     if form is Format.JSON:
         record = {"done": what, "where": where, "sidecar": _sidecar(sidecar)}
-        return _json("trtplug.timing-cache-moved/1", record)
+        return render_json("trtplug.timing-cache-moved/1", record)
     identity = sidecar.identity
     return render_rows(
         [
@@ -118,9 +121,9 @@ def _builds(sidecar: Sidecar) -> str:
 
 
 def _hits(sidecar: Sidecar) -> str:
-    """Of the builds whose hits are known; `+` where there are others, unknown where those are all.
+    """Hits of the builds that know them; `+` if others do not, unknown if none does.
 
-    A build that began with an empty cache has none for certain.
+    A build that started with an empty cache has none.
     """
     known = [b.hits for b in sidecar.builds if b.hits is not None]
     if len(known) == len(sidecar.builds):
@@ -143,29 +146,22 @@ def _record(stored: StoredCache) -> dict[str, object]:
 
 def _sidecar(sidecar: Sidecar) -> dict[str, object]:
     record = dataclasses.asdict(sidecar)
-    # Thousands of keys say nothing in a list; `cache export` has them.
+    # There may be thousands; `cache export` writes them.
     return {k: v for k, v in record.items() if k != "tactics"} | {"keys": len(sidecar.tactics)}
 
 
-def _json(schema: str, record: Mapping[str, object]) -> str:
-    return json.dumps({"schema": schema, **record}, indent=2) + "\n"
-
-
-@click.group()
+@click.group(cls=Group, epilog=epilog("trtplug cache list", "trtplug cache prune --dry-run"))
 def cache() -> None:
-    """Show and keep TensorRT's timing caches.
+    """List, verify, move and merge TensorRT's timing caches.
 
-    One entry for each GPU, driver, TensorRT build and flags.
+    The store has one entry per GPU, driver, TensorRT build and set of flags.
     """
 
 
-@cache.command("list")
+@cache.command("list", epilog=epilog("trtplug cache list --format json"))
 @format_option
 def list_entries(format: Format) -> int:
-    """List the entries.
-
-    What each is valid for, what is in it, hits and misses of its builds.
-    """
+    """List the stored timing caches with keys, hits and misses."""
     from trtplug.backends.find import read_machine
     from trtplug.timing.admin import list_caches, quarantined_names
 
@@ -175,14 +171,16 @@ def list_entries(format: Format) -> int:
     return DONE
 
 
-@cache.command("verify")
-@click.option("--load", is_flag=True, help="Let TensorRT read those that are for this machine too.")
+@cache.command(
+    "verify",
+    epilog=epilog(
+        "trtplug cache verify --load", statuses=(0, 1, 2, 4), failed="an entry cannot be used"
+    ),
+)
+@click.option("--load", is_flag=True, help="Also load the entries for this machine in TensorRT.")
 @format_option
 def verify_entries(load: bool, format: Format) -> int:
-    """Check every entry against its sidecar.
-
-    The status is 1 where one would not be attached.
-    """
+    """Compare each stored timing cache with its sidecar."""
     from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.admin import verify_caches
 
@@ -191,22 +189,18 @@ def verify_entries(load: bool, format: Format) -> int:
     return GATE_FAILED if any(e.problem for e in entries) else DONE
 
 
-@cache.command("prune")
+@cache.command("prune", epilog=epilog("trtplug cache prune --unused-days 90 --dry-run"))
 @click.option(
     "--unused-days",
     type=NumberRange(0),
-    help="Remove entries that no build used for so many days too.",
+    metavar="DAYS",
+    help="Also remove entries that no build has used for this many days.",
 )
-@click.option(
-    "--foreign", is_flag=True, help="Remove entries that this machine never attaches too."
-)
-@click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+@click.option("--foreign", is_flag=True, help="Also remove entries for other machines.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @format_option
 def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Format) -> int:
-    """Remove rejected caches that were quarantined.
-
-    And what killed processes left.
-    """
+    """Remove rejected timing caches and leftovers of killed processes."""
     from trtplug.backends.find import read_machine
     from trtplug.timing.admin import prune_caches
 
@@ -217,34 +211,36 @@ def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Forma
     return DONE
 
 
-@cache.command("merge")
+@cache.command(
+    "merge", epilog=epilog("trtplug cache merge a.cache b.cache --out ab.cache", statuses=(0, 2, 4))
+)
 @click.argument("files", type=path, nargs=-1)
-@click.option("--out", "-o", type=path, required=True, help="The merged cache.")
+@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="The merged cache.")
 @format_option
 def merge(files: tuple[Path, ...], out: Path, format: Format) -> int:
-    """Merge exported caches of one identity with TensorRT's own combine.
+    """Merge exported timing caches of one GPU and TensorRT build.
 
-    Where two have a key, the first wins.
+    If two files have the same key, the entry of the first one is kept.
     """
     from trtplug.backends.find import timing_cache_api
     from trtplug.timing.transfer import merge_caches, write_cache
 
     if len(files) < 2:
-        raise UsageError("one cache needs no merging", "give two or more")
+        raise UsageError("nothing to merge", "give two or more caches")
     merged = merge_caches(files, timing_cache_api())
     write_cache(out, merged)
     click.echo(render_moved("merged", merged.sidecar, str(out), format), nl=False)
     return DONE
 
 
-@cache.command("export")
+@cache.command("export", epilog=epilog("trtplug cache export 3f2a h100.cache"))
 @click.argument("entry")
 @click.argument("out", type=path)
 @format_option
 def export(entry: str, out: Path, format: Format) -> int:
-    """Copy an entry and its sidecar out of the store.
+    """Copy a timing cache and its sidecar out of the store.
 
-    ENTRY is an ID of `trtplug cache list`, or how it starts; the sidecar of OUT becomes OUT.json.
+    ENTRY is an ID of `trtplug cache list` or the start of one. The sidecar is written to OUT.json.
     """
     from trtplug.timing.admin import find_cache
     from trtplug.timing.transfer import write_cache
@@ -255,16 +251,14 @@ def export(entry: str, out: Path, format: Format) -> int:
     return DONE
 
 
-@cache.command("import")
+@cache.command("import", epilog=epilog("trtplug cache import h100.cache", statuses=(0, 2, 4)))
 @click.argument("file", type=path)
-@click.option(
-    "--any-machine", is_flag=True, help="Store it even if this machine never attaches it."
-)
+@click.option("--any-machine", is_flag=True, help="Also accept a cache of another machine.")
 @format_option
 def import_file(file: Path, any_machine: bool, format: Format) -> int:
-    """Put an exported cache into the store.
+    """Add an exported timing cache to the store.
 
-    FILE.json beside it is its sidecar; a cache for another machine is refused.
+    FILE.json must be its sidecar. A cache of another machine is refused.
     """
     from trtplug.backends.find import read_machine, timing_cache_api
     from trtplug.timing.transfer import import_cache

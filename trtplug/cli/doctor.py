@@ -1,4 +1,4 @@
-"""`trtplug doctor`: what this machine can do, and how to get the rest."""
+"""`trtplug doctor`: what trtplug can do on this machine, and what to install for the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 import trtplug
 from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
-from trtplug.cli.options import Format, format_option
+from trtplug.cli.options import Format, epilog, format_option
 from trtplug.errors import DONE
 from trtplug.settings import installed_version
 
@@ -35,7 +35,7 @@ _PACKAGES = (
     ),
     (
         "tensorrt",
-        "backend trt: engines for the GPU at hand, plugins, timing caches",
+        "backend trt: engines for the local GPU, plugins, timing caches",
         "pip install tensorrt, on a machine with an NVIDIA GPU",
     ),
 )
@@ -53,20 +53,20 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendState:
-    """What a backend can do here."""
+    """What a backend can do on this machine."""
 
     name: str
     version: str | None
     sms: tuple[str, ...]
     needs_gpu: bool
     problem: str
-    """Why it cannot build here; empty where it can."""
+    """Why it cannot build here; empty if it can."""
     how_to_get: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What this machine can do."""
+    """What trtplug can do on this machine."""
 
     schema: str
     trtplug: str
@@ -88,7 +88,7 @@ class Diagnosis:
 
 
 def diagnose(settings: Settings) -> Diagnosis:
-    """Looks at everything; never raises."""
+    """Checks everything; never raises."""
     from trtplug.backends.find import BACKENDS
     from trtplug.backends.gpu import find_gpus
     from trtplug.backends.launch import aslr_can_be_turned_off
@@ -143,7 +143,9 @@ def diagnosis_rows(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     rows.append(("CUDA layer", _layer_words(diagnosis.cuda_layer)))
     for backend in diagnosis.backends:
         rows.append(("backend", _backend_words(backend)))
-    writable = "" if diagnosis.store_writable else "  (cannot be written: every build is made anew)"
+    writable = (
+        "" if diagnosis.store_writable else "  (not writable: nothing is reused between builds)"
+    )
     aslr = "can be turned off" if diagnosis.reproducible else "cannot be turned off"
     rows += [
         ("store", diagnosis.store + writable),
@@ -158,7 +160,7 @@ def _backend_words(backend: BackendState) -> str:
     if backend.problem:
         words = f"cannot build here: {backend.problem}: {backend.how_to_get}"
         return f"{backend.name} {backend.version}: {words}"
-    gpu = "on the GPU at hand" if backend.needs_gpu else "without a GPU"
+    gpu = "on the local GPU" if backend.needs_gpu else "without a GPU"
     return f"{backend.name} {backend.version}: builds for {', '.join(backend.sms)} {gpu}"
 
 
@@ -167,7 +169,7 @@ def _layer_words(layer: str | None) -> str:
         return f"none: {HOW_TO_GET}"
     if layer.startswith("pycuda"):
         return layer
-    return f"{layer}  (pycuda is taken first where it is installed: pip install pycuda)"
+    return f"{layer}  (pycuda is preferred if it is installed: pip install pycuda)"
 
 
 def _writable(folder: Path) -> bool:
@@ -177,12 +179,12 @@ def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-@click.command()
+@click.command(epilog=epilog("trtplug doctor", statuses=(0,)))
 @format_option
 def doctor(format: Format) -> int:
-    """Say what this machine can do, and how to get the rest."""
-    from trtplug.cli.tables import render_rows
+    """Show what works on this machine and what to install."""
     from trtplug.document import to_json
+    from trtplug.report.tables import render_rows
     from trtplug.settings import read_settings
 
     diagnosis = diagnose(read_settings())

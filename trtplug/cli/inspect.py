@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, format_option, path
-from trtplug.cli.tables import render_rows
+from trtplug.cli.options import SHAPE_METAVAR, Format, epilog, format_option, path
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
+from trtplug.report.tables import render_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,17 +164,28 @@ def _operations(summary: ModelSummary) -> str:
     return f"{summary.flops:,} floating-point at {', '.join(summary.shapes)}{left_out}"
 
 
-@click.command()
+@click.command(
+    epilog=epilog(
+        "trtplug inspect det.onnx --shape x=1x3x640x640",
+        "trtplug inspect out/manifest.json",
+        statuses=(0, 1, 2),
+        failed="with --verify, a file differs",
+    )
+)
 @click.argument("file", type=path)
 @click.option(
     "--shape",
     multiple=True,
-    help="NAME=SIZES: sizes at which a model's operations are counted.",
+    metavar=SHAPE_METAVAR,
+    help="Input shape for FLOPs of a model, such as x=1x3x640x640; repeatable.",
 )
-@click.option("--verify", is_flag=True, help="Compare every file of a bundle with its manifest.")
+@click.option("--verify", is_flag=True, help="Compare the files of a bundle with its manifest.")
 @format_option
 def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) -> int:
-    """Say what a model, bundle, report, lock or engine holds."""
+    """Show the contents of a model, bundle, report or engine.
+
+    FILE may also be a lock or the sidecar of a timing cache.
+    """
     if verify:
         return _verify(file, format)
 
@@ -182,14 +193,13 @@ def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) ->
     return DONE
 
 
-@click.command()
+@click.command(
+    epilog=epilog("trtplug verify-bundle out", statuses=(0, 1, 2), failed="a file differs")
+)
 @click.argument("folder", type=path)
 @format_option
 def verify_bundle(folder: Path, format: Format) -> int:
-    """Compare a bundle with its manifest.
-
-    The status is 1 where a file differs.
-    """
+    """Compare the files of a bundle with its manifest."""
     return _verify(folder, format)
 
 

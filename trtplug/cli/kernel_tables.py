@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from trtplug.cli.options import Format
-from trtplug.cli.tables import aligned_lines, render_grid
+from trtplug.report.tables import Format, aligned_lines, render_grid, render_json, render_titled
 from trtplug.report.words import printable
 
 if TYPE_CHECKING:
@@ -31,11 +29,10 @@ def render_tactics(form: Format) -> str:
 
     records = [_record(tactic) for tactic in ALL_TACTICS]
     if form is Format.JSON:
-        document = {"schema": TACTICS_SCHEMA, "tactics": records}
-        return json.dumps(document, indent=2) + "\n"
+        return render_json(TACTICS_SCHEMA, {"tactics": records})
     if form is Format.TEXT:
         return _catalogue(records)
-    head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "wins")
+    head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "use")
     rows = [
         (
             str(r["tactic"]),
@@ -53,7 +50,7 @@ def render_tactics(form: Format) -> str:
 
 
 def _catalogue(records: Sequence[dict[str, object]]) -> str:
-    """For a terminal: what a tactic is for stands below it, since lines would be too long."""
+    """For a terminal: the use of a tactic is below it, since lines would be too long."""
     head = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
     every = {str(sm) for r in records for sm in _list(r["sms"])}
     rows = [
@@ -70,7 +67,7 @@ def _catalogue(records: Sequence[dict[str, object]]) -> str:
     first, *lines = aligned_lines(head, rows)
     below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
     sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
-    return f"{first}\n{''.join(below)}\nMade for {sms}; bfloat16 from sm_80 on.\n"
+    return f"{first}\n{''.join(below)}\nCompiled for {sms}; bfloat16 from sm_80.\n"
 
 
 def _list(value: object) -> list[object]:
@@ -100,7 +97,7 @@ def _record(tactic: EitherTactic) -> dict[str, object]:
 
 
 def render_kernels(document: KernelsDocument, form: Format) -> str:
-    """What was compiled, problem by problem."""
+    """The compiled kernels, by site."""
     from trtplug.document import to_json
 
     if form is Format.JSON:
@@ -138,20 +135,20 @@ def _reasons(document: KernelsDocument) -> Iterator[str]:
     for site in document.unsized:
         yield printable(f"no kernels for {site.site}: {site.problem}")
     for sm, problem in _without(document):
-        yield _wrapped(printable(f"no tactic can take it on {sm}: {_title(problem)}"))
+        yield _wrapped(printable(f"no tactic on {sm} for {_title(problem)}"))
     good = sum(k.status == "ok" for k in document.kernels)
     kernels = f"{len(document.kernels)} kernels, {good} ok"
     yield f"{len(document.problems)} different sites and pairs, {kernels};"
     yield f"{len(document.excluded)} tactics excluded (--format json says why)."
-    yield "regs: registers of a thread; KiB: shared memory of a block; spill: bytes;"
-    yield "blocks: on an SM at once; MMA: matrix instructions in the main loop."
+    yield "regs: registers per thread; KiB: shared memory per block; spill: bytes per thread;"
+    yield "blocks: resident per SM; MMA: share of matrix instructions in the main loop."
     yield "Times are predicted, not measured."
     if any(p.dtype == "float" for p in document.problems):
-        yield "For sites in FP32 there is one tactic; --precision fp16 or bf16 asks for the others."
+        yield "FP32 sites have one tactic; --precision fp16 or bf16 compiles the others."
 
 
 def _without(document: KernelsDocument) -> Iterator[tuple[str, ProblemEntry]]:
-    """SMs and problems for which every tactic is excluded."""
+    """SMs and sites for which every tactic is excluded."""
     out = Counter((e.sm, e.problem) for e in document.excluded)
     for (sm, number), count in sorted(out.items()):
         if count == document.problems[number].tactics:
@@ -182,7 +179,7 @@ def _window(given: CbrAttributes) -> str:
 
 
 def _ending(given: CbrAttributes) -> str:
-    """What is as in most layers goes without saying."""
+    """Activation and residual, if there are any."""
     residual = f", residual {given.residual.partition('_')[0]} it"
     return f", {given.activation}" * (given.activation != "none") + residual * (
         given.residual != "none"
@@ -190,7 +187,7 @@ def _ending(given: CbrAttributes) -> str:
 
 
 def render_checks(document: ChecksDocument, form: Format) -> str:
-    """Verdicts, and below them what was found."""
+    """The verdicts, and the problems below them."""
     from trtplug.document import to_json
 
     if form is Format.JSON:
@@ -223,12 +220,12 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
 def _summary(document: ChecksDocument) -> Iterator[str]:
     passed = sum(c.status == "passed" for c in document.checks)
     yield f"{passed} of {len(document.checks)} kernels passed; inputs of seed {document.seed}."
-    yield "error: against float64 on the same numbers; shared, global: waves and sectors over the"
-    yield "fewest possible."
+    yield "error: relative to float64 on the same inputs; shared, global: shared-memory wavefronts"
+    yield "and global-memory sectors relative to the minimum."
     if document.activations == "model":
-        yield "model: error against ONNX Runtime's own output of the site, all roundings in it."
+        yield "model: error relative to ONNX Runtime's output of the site, with all its roundings."
     if any(c.block_numbers for c in document.checks):
-        yield "Of large grids some blocks were run; --format json has their numbers."
+        yield "Of large grids only some blocks were run; --format json lists them."
 
 
 def _scientific(value: float | None) -> str:
@@ -249,8 +246,10 @@ def _last_line(log: str) -> str:
 
 
 def _titled(title: str, head: Row, rows: Sequence[Row], form: Format) -> str:
-    line = f"## {title}" if form is Format.MARKDOWN else _wrapped(title)
-    return f"{line}\n\n{render_grid(head, rows, form)}\n"
+    table = render_grid(head, rows, form)
+    if form is Format.MARKDOWN:
+        return f"{render_titled(title, table, form)}\n"
+    return f"{_wrapped(printable(title))}\n\n{table}\n"
 
 
 def _wrapped(text: str) -> str:

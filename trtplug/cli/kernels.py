@@ -1,4 +1,4 @@
-"""`trtplug kernels list|compile|check`: the CBR kernels, compiled and emulated without a GPU."""
+"""`trtplug kernels list|compile|check`: trtplug's own CUDA kernels, without a GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtplug.cli.options import Format, format_option, model_argument
+from trtplug.cli.options import (
+    Format,
+    Group,
+    epilog,
+    format_option,
+    model_argument,
+    parse_bytes,
+    precision_option,
+    shape_option,
+    target_option,
+)
 from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
 
 if TYPE_CHECKING:
@@ -21,72 +31,79 @@ if TYPE_CHECKING:
     from trtplug.store import Store
     from trtplug.tensor import Sizes
 
-_TARGET = click.option(
-    "--target",
-    multiple=True,
-    help="A profile (rtx4090), an SM (sm_89), local or all; repeatable.",
-)
-_SHAPE = click.option(
-    "--shape", multiple=True, help="NAME=MIN[:OPT:MAX], such as x=1x3x640x640; repeatable."
-)
-_PRECISION = click.option(
-    "--precision",
-    default="keep",
+_SHARED_MEMORY = click.option(
+    "--shared-memory",
+    metavar="SIZE",
+    default="47KiB",
     show_default=True,
-    help="keep, fp16 or bf16: the type that kernels compute in, whatever the model's.",
-)
-_SHARED_KIB = click.option(
-    "--shared-kib",
-    type=int,
-    default=47,
-    show_default=True,
-    help="Shared memory that a block may take, in KiB (to 48).",
+    help="Shared memory per block, at most 48KiB.",
 )
 _SITE = click.option(
     "--site",
     multiple=True,
-    help="Only these sites, by their convolution, or pairs, as dw+pw; repeatable.",
+    metavar="SITE",
+    help="Only these sites (name of the convolution) or pairs (dw+pw); repeatable.",
 )
 _TACTIC = click.option(
-    "--tactic", multiple=True, help="Only these tactics, such as igemm_64x64x64_s2; repeatable."
+    "--tactic",
+    multiple=True,
+    metavar="TACTIC",
+    help="Only these tactics, such as igemm_64x64x64_s2; repeatable.",
 )
 _JOBS = click.option(
     "--jobs",
     type=click.IntRange(1, 1024),
-    help="Kernels compiled at once.  [default: the processors here]",
+    metavar="N",
+    help="Number of parallel compilations.  [default: one per CPU]",
 )
 
 
 def _of_a_model(command: Callable[..., int]) -> Callable[..., int]:
-    """The options that say which kernels of which model are meant."""
-    for option in (_TACTIC, _SITE, _SHARED_KIB, _PRECISION, _SHAPE, _TARGET, model_argument):
+    """The options that select kernels of a model."""
+    for option in (
+        _TACTIC,
+        _SITE,
+        _SHARED_MEMORY,
+        precision_option,
+        shape_option,
+        target_option,
+        model_argument,
+    ):
         command = option(command)
     return command
 
 
-@click.group()
+@click.group(
+    cls=Group, epilog=epilog("trtplug kernels compile det.onnx --target rtx4090 --precision fp16")
+)
 def kernels() -> None:
-    """Show the kernels of CBR and CBRPair: tactics, a verdict."""
+    """List, compile and check trtplug's own CUDA kernels."""
 
 
-@kernels.command("list")
+@kernels.command("list", epilog=epilog("trtplug kernels list"))
 @format_option
 def list_tactics(format: Format) -> int:
-    """List the tactics: where each exists, in which types, with how much shared memory."""
+    """List the tactics with data types, layout and resources."""
     from trtplug.cli.kernel_tables import render_tactics
 
     click.echo(render_tactics(format), nl=False)
     return DONE
 
 
-@kernels.command("compile")
+@kernels.command(
+    "compile",
+    epilog=epilog(
+        "trtplug kernels compile det.onnx --target rtx4090 --shape x=1x3x640x640",
+        statuses=(0, 2, 3, 4),
+    ),
+)
 @_of_a_model
 @_JOBS
 @format_option
 def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # noqa: ANN401 - the values of _of_a_model
-    """Compile every legal tactic of a model's sites and pairs.
+    """Compile all tactics for the sites and pairs of a model.
 
-    Shows the resources of each, and times that are predicted.
+    Shows registers, shared memory, occupancy and predicted times.
     """
     from trtplug.cli.kernel_tables import render_kernels
     from trtplug.cli.progress import counting
@@ -104,30 +121,39 @@ def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # no
         outcomes,
         loops,
         job.excluded,
-        wanted["shared_kib"] * 1024,
+        job.shared_bytes,
     )
     click.echo(render_kernels(document, format), nl=False)
     return DONE if all(k.status == "ok" for k in document.kernels) else BUILD_FAILED
 
 
-@kernels.command("check")
+@kernels.command(
+    "check",
+    epilog=epilog(
+        "trtplug kernels check det.onnx --target sm_89 --shape x=1x3x640x640 --precision fp16",
+        statuses=(0, 1, 2, 4),
+        failed="a kernel failed a check",
+    ),
+)
 @_of_a_model
 @_JOBS
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random inputs."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(2),
     default=8,
     show_default=True,
-    help="Blocks run of each kernel, where its grid has more.",
+    metavar="N",
+    help="Blocks to run per kernel, if its grid has more.",
 )
 @click.option(
     "--activations",
-    type=click.Choice(("random", "model")),
+    type=click.Choice(("random", "model"), case_sensitive=False),
     default="random",
     show_default=True,
-    help="With model, ONNX Runtime runs the model, and the kernels of each site or pair get its "
-    "own input and weights and must meet its output.",
+    help="Random inputs, or the model's own from ONNX Runtime, whose output is then compared too.",
 )
 @format_option
 def check_model(
@@ -138,7 +164,11 @@ def check_model(
     format: Format,
     **wanted: Any,  # noqa: ANN401 - the values of _of_a_model
 ) -> int:
-    """Run the kernels in the emulator: numbers against the reference, races, bounds, conflicts."""
+    """Run the kernels in an emulator and check the results.
+
+    Compares results with a float64 reference, and looks for races, accesses out of bounds and bank
+    conflicts.
+    """
     from trtplug.cli.kernel_tables import render_checks
     from trtplug.cli.progress import counting
     from trtplug.kernels.check import SCHEMA, ChecksDocument, check_tasks, checks_of
@@ -179,16 +209,21 @@ def _activations(
     return read_activations(job.model, job.sizes, seed, sites or None)
 
 
+_MOST_SHARED = 48 * 1024
+"""Bytes that a block can use without opting in to more."""
+
+
 class _Job:
-    """What the arguments ask for, read and listed."""
+    """The kernels that the arguments select."""
 
     model: Model
     sizes: dict[str, Sizes]
-    """Of the model's inputs, as the opt shapes have them."""
+    """Sizes of the model's inputs in the opt shapes."""
     asked: tuple[Asked, ...]
     unsized: tuple[Unsized, ...]
     tasks: tuple[Task, ...]
     excluded: tuple[ExcludedEntry, ...]
+    shared_bytes: int
 
     def __init__(
         self,
@@ -197,25 +232,24 @@ class _Job:
         target: Sequence[str],
         shape: Sequence[str],
         precision: str,
-        shared_kib: int,
+        shared_memory: str,
         site: Sequence[str],
         tactic: Sequence[str],
     ) -> None:
         from trtplug.kernels.listing import list_tasks
-        from trtplug.kernels.problems import PRECISIONS, read_problems
+        from trtplug.kernels.problems import read_problems
         from trtplug.tensor import parse_shape_range
 
-        if precision not in PRECISIONS:
-            raise UsageError(f"unknown precision {precision!r}", f"one of {', '.join(PRECISIONS)}")
-        if not 1 <= shared_kib <= 48:
-            raise UsageError(f"--shared-kib {shared_kib} is not between 1 and 48")
+        self.shared_bytes = parse_bytes(shared_memory, "--shared-memory")
+        if self.shared_bytes > _MOST_SHARED:
+            raise UsageError(f"--shared-memory {shared_memory} is more than 48KiB")
         _check_tactics(tactic)
         places = _places(target)
         given = tuple(parse_shape_range(s) for s in shape)
         read = read_problems(model, given, precision, pairs=True)
         self.model, self.unsized, self.sizes = read.model, read.unsized, read.sizes
         self.asked = _chosen(read.asked, site)
-        tasks, self.excluded = list_tasks(self.asked, places, shared_kib * 1024)
+        tasks, self.excluded = list_tasks(self.asked, places, self.shared_bytes)
         self.tasks = tuple(t for t in tasks if not tactic or t.candidate.tactic.name in tactic)
 
 
@@ -236,7 +270,7 @@ def _chosen(asked: tuple[Asked, ...], sites: Sequence[str]) -> tuple[Asked, ...]
 
 
 def _places(targets: Sequence[str]) -> tuple[Place, ...]:
-    """SM and profile of each target; the first profile of an SM stands for it."""
+    """SM and profile of each target; the profile of an SM is the first that has it."""
     from trtplug.backends.find import local_sm
     from trtplug.build.plan import resolve_targets
     from trtplug.kernels.listing import Place

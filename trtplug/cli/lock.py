@@ -1,17 +1,16 @@
-"""`trtplug lock verify|diff|show`: the recorded choices of a build."""
+"""`trtplug lock verify|diff|show`: the recorded kernels and tactics of a build."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, format_option, path
-from trtplug.cli.tables import render_grid, render_rows
+from trtplug.cli.options import Format, Group, epilog, format_option, path
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
+from trtplug.report.tables import render_grid, render_json, render_rows, render_titled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +28,7 @@ NONE = "-"
 def render_checks(
     checks: Sequence[LockCheck], unqualified: Sequence[tuple[Difference, ...]], form: Format
 ) -> str:
-    """How each lock compares with its bundle, and with this machine."""
+    """Compares each lock with its bundle and with this machine."""
     pairs = list(zip(checks, unqualified, strict=True))
     if form is Format.JSON:
         records = [
@@ -42,7 +41,7 @@ def render_checks(
             }
             for check, differ in pairs
         ]
-        return _json("trtplug.lock-check/1", {"locks": records})
+        return render_json("trtplug.lock-check/1", {"locks": records})
     rows: list[tuple[str, str]] = []
     for check, differ in pairs:
         rows.append((check.target, "as locked" if not check.problems else "differs from its lock"))
@@ -53,10 +52,10 @@ def render_checks(
 
 
 def render_diff(diff: LockDiff, form: Format) -> str:
-    """All in which two locks differ."""
+    """All differences of two locks."""
     if form is Format.JSON:
         record = dataclasses.asdict(diff) | {"differs": diff.differs}
-        return _json("trtplug.lock-diff/1", record)
+        return render_json("trtplug.lock-diff/1", record)
     parts = (
         ("Inputs", ("field", "before", "after"), [_difference(d) for d in diff.inputs]),
         ("Layers", ("layer", "change", "before", "after", "ONNX nodes"), _layers(diff)),
@@ -69,9 +68,10 @@ def render_diff(diff: LockDiff, form: Format) -> str:
         ("Timing cache", ("key", "before", "after"), [_difference(d) for d in diff.tactics]),
         ("Outputs", ("field", "before", "after"), [_difference(d) for d in diff.outputs]),
     )
-    mark = "### " if form is Format.MARKDOWN else ""
     texts = [
-        f"{mark}{title}\n\n{render_grid(head, rows, form)}" for title, head, rows in parts if rows
+        render_titled(title, render_grid(head, rows, form), form)
+        for title, head, rows in parts
+        if rows
     ]
     verdict = "inputs or choices differ" if diff.differs else "the same inputs and choices"
     return "\n".join([*texts, verdict + "\n"])
@@ -150,38 +150,42 @@ def _site(site: LockSite) -> tuple[str, ...]:
     return site.conv, site.choice, site.tactic or NONE, *digests
 
 
-def _json(schema: str, record: dict[str, object]) -> str:
-    return json.dumps({"schema": schema, **record}, indent=2) + "\n"
+_TARGET = click.option(
+    "--target", metavar="TARGET", help="Target of a bundle that has several, such as sm_89."
+)
 
 
-_TARGET = click.option("--target", help="Which of a bundle's targets, such as sm_89.")
-
-
-@click.group()
+@click.group(cls=Group, epilog=epilog("trtplug lock verify out", "trtplug lock diff out tuned"))
 def lock() -> None:
-    """Show and compare locks: what was chosen for an engine.
+    """Show, verify and compare locks.
 
-    What went in, and the kernel of every layer and site. A FILE is a lock, or a bundle.
+    A lock records the inputs of a build and the kernel of each layer. FILE, BEFORE and AFTER are
+    lock files or bundles.
     """
 
 
-@lock.command("verify")
-@click.argument("bundle", type=path)
-@click.option(
-    "--here", is_flag=True, help="Fail too where this machine is not the one of the lock."
+@lock.command(
+    "verify",
+    epilog=epilog(
+        "trtplug lock verify out --here",
+        statuses=(0, 1, 2),
+        failed="a lock does not match its bundle, or with --here this machine",
+    ),
 )
+@click.argument("bundle", type=path)
+@click.option("--here", is_flag=True, help="Fail also if this machine does not match the lock.")
 @format_option
 def verify(bundle: Path, here: bool, format: Format) -> int:
-    """Compare a bundle's locks with what it holds.
+    """Compare the locks of a bundle with its files.
 
-    With engines, manifest and timing caches; the status is 1 where one differs.
+    These are engines, manifest and timing caches.
     """
     from trtplug.backends import find
     from trtplug.backends.find import read_machine
     from trtplug.lock.check import qualify, verify_locks
 
     if not bundle.is_dir():
-        raise UsageError(f"{bundle} is no folder", "give the folder that `trtplug build` made")
+        raise UsageError(f"{bundle} is not a folder", "give the folder that `trtplug build` made")
     checks = verify_locks(bundle)
     machine = read_machine()
     versions = {backend.name: backend.version() for backend in find.BACKENDS}
@@ -191,16 +195,20 @@ def verify(bundle: Path, here: bool, format: Format) -> int:
     return GATE_FAILED if failed else DONE
 
 
-@lock.command("diff")
+@lock.command(
+    "diff",
+    epilog=epilog(
+        "trtplug lock diff out tuned",
+        statuses=(0, 1, 2),
+        failed="inputs, layers or tactics differ",
+    ),
+)
 @click.argument("before", type=path)
 @click.argument("after", type=path)
 @_TARGET
 @format_option
 def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
-    """Compare two locks by layer and by ONNX node.
-
-    The status is 1 where inputs or choices differ.
-    """
+    """Compare two locks by layer and by ONNX node."""
     from trtplug.lock.diff import diff_locks
 
     found = diff_locks(_lock(before, target), _lock(after, target))
@@ -208,15 +216,12 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
     return GATE_FAILED if found.differs else DONE
 
 
-@lock.command("show")
+@lock.command("show", epilog=epilog("trtplug lock show out --target sm_90"))
 @click.argument("file", type=path)
 @_TARGET
 @format_option
 def show(file: Path, target: str | None, format: Format) -> int:
-    """Show a lock.
-
-    Inputs, and every layer with cache key, tactic, kernel and ONNX nodes.
-    """
+    """Show a lock: inputs, and kernel and tactic of each layer."""
     click.echo(render_lock(_lock(file, target), format), nl=False)
     return DONE
 

@@ -16,6 +16,7 @@ import click
 
 import trtplug
 from trtplug import errors
+from trtplug.cli.options import Group, epilog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ _COMMANDS = {
 """Name of a command -> the module of `trtplug.cli` that it is in; no other module is loaded."""
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
@@ -78,12 +79,15 @@ def _add_verbosity(command: click.Command) -> None:
 @click.command(
     cls=_Commands,
     params=[_VERBOSITY],
+    epilog=epilog(
+        "trtplug build det.onnx --target rtx4090 --shape x=1x3x640x640", statuses=range(5)
+    ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(trtplug.__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """One ONNX model in; one tuned, checked TensorRT engine per GPU out, with a report."""
+    """Build tuned TensorRT engines for many GPUs from one ONNX model, with reports."""
     from trtplug.settings import log_file
 
     if (file := log_file()) is not None:
@@ -176,11 +180,11 @@ def main_inner(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trtplug"
         message = error.format_message()
-        advice = f"`{command} --help` lists what it takes"
+        advice = f"`{command} --help` lists its options"
         if "No such option" in message:
-            from trtplug.cli.config import advice_in
+            from trtplug.cli.removed_options import removed_option_in
 
-            advice = advice_in(message) or advice
+            advice = removed_option_in(message) or advice
         raise errors.UsageError(message, advice) from error
     return status if isinstance(status, int) else errors.DONE
 

@@ -1,35 +1,80 @@
-"""Values on the command line: parsed to ours, refused with words."""
+"""Options and help texts that commands share, and values of the command line."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trtplug.errors import UsageError
+from trtplug.report.tables import Format
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B?|B)?", re.IGNORECASE)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Format"]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_UNIT = re.compile(r"([KMGT])i?B?|B?", re.IGNORECASE)
 _LARGEST = 2**63
 """Builders take signed 64-bit sizes."""
-_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+_STATUSES = {
+    0: "done",
+    1: "a check failed",
+    2: "wrong use or bad input",
+    3: "a build failed",
+    4: "this machine lacks something",
+}
 
 
-class Format(str, Enum):
-    """What is written to stdout."""
+def epilog(*examples: str, statuses: Iterable[int] = (0, 2), failed: str = "") -> str:
+    """The end of a command's help: examples and exit statuses.
 
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
+    Args:
+        examples: command lines.
+        statuses: exit statuses of the command.
+        failed: what status 1 means for it.
+    """
+    words = _STATUSES | ({1: failed} if failed else {})
+    lines = ["\b", "Examples:" if len(examples) > 1 else "Example:", *(f"  {e}" for e in examples)]
+    exits = ["\b", "Exit status:", *(f"  {status}  {words[status]}" for status in statuses)]
+    return "\n".join([*lines, "", *exits])
+
+
+class Group(click.Group):
+    """Commands: without one it prints its help, and a misspelt one gets a suggestion."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's; nothing at all asks for help."""
+        return super().parse_args(ctx, args or ["--help"])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with `did you mean`."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            ctx.fail(f"no such command {name!r}{did_you_mean(name, known)}")
+        return super().resolve_command(ctx, args)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the nearest known ones, where any is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=2)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def path(text: str) -> Path:
-    """A file or a folder, as the type of an argument; whether it is there is asked later.
+    """A file or a folder, as the type of an argument; whether it exists is checked later.
 
     Raises:
-        UsageError: no system takes it.
+        UsageError: no system accepts it.
     """
     if not text.strip():
         raise UsageError("a path is empty", "an unset variable of a script, perhaps")
@@ -51,31 +96,57 @@ class NumberRange(click.FloatRange):
         return number
 
 
-model_argument = click.argument("model", type=path)
-format_option = click.option(
-    "--format",
-    type=click.Choice(Format, case_sensitive=False),
-    default=Format.TEXT,
-    help="Form of the result on stdout.  [default: text]",
-)
-fold_overridable_option = click.option(
-    "--fold-overridable/--keep-overridable",
-    default=None,
-    help="Treat initializers that are graph inputs too as constants, or leave them.  "
-    "[default: constants where the file is older than IR 4]",
-)
-
-
 def parse_bytes(text: str, option: str) -> int:
     """`4GiB`, `512M` or `1000000` as bytes; K, M, G and T are powers of 1024.
 
     Raises:
-        UsageError: it is no size.
+        UsageError: it is no size, or its unit is unknown.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{option} {text!r} is no size", "write 512M, 4GiB or a number of bytes")
-    size = float(match[1]) * _UNITS[(match[2] or "")[:1].upper()]
+        raise UsageError(f"{option} {text!r} is not a size", "write 512MiB, 4GiB or bytes")
+    unit = _UNIT.fullmatch(match[2])
+    if unit is None:
+        problem = f"{option} {text!r} has an unknown unit {match[2]!r}"
+        raise UsageError(problem, "units are B, KiB, MiB, GiB and TiB")
+    size = float(match[1]) * _UNITS[(unit[1] or "").upper()]
     if not 1 <= size < _LARGEST:
         raise UsageError(f"{option} {text[:40]!r} is not between 1 byte and 8 EiB")
     return int(size)
+
+
+TARGET_HELP = "GPU profile (rtx4090), SM (sm_89), local or all; repeatable."
+SHAPE_HELP = "Input shape, or shape range, such as x=1x3x640x640; repeatable."
+SHAPE_METAVAR = "NAME=MIN[:OPT:MAX]"
+PRECISIONS = ("keep", "fp16", "bf16")
+PRECISION_HELP = "Type to compute in; keep: the model's own types."
+
+IO_PRECISIONS = ("keep", "match")
+IO_PRECISION_HELP = "Type of inputs and outputs: the model's own, or as --precision."
+KEEP_FP32_HELP = "Nodes to keep in FP32, by name; repeatable."
+
+
+def choice_option(
+    name: str, choices: Iterable[str], text: str, default: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option with a few values, in any case."""
+    kind = click.Choice(tuple(choices), case_sensitive=False)
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
+model_argument = click.argument("model", type=path)
+target_option = click.option("--target", multiple=True, metavar="TARGET", help=TARGET_HELP)
+shape_option = click.option("--shape", multiple=True, metavar=SHAPE_METAVAR, help=SHAPE_HELP)
+precision_option = choice_option("--precision", PRECISIONS, PRECISION_HELP, "keep")
+format_option = click.option(
+    "--format",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.TEXT,
+    help="Output format.  [default: text]",
+)
+fold_overridable_option = click.option(
+    "--fold-overridable/--keep-overridable",
+    default=None,
+    help="Whether initializers that are also graph inputs are constants.  "
+    "[default: they are in models older than IR version 4]",
+)

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import (
+    IO_PRECISION_HELP,
+    IO_PRECISIONS,
+    KEEP_FP32_HELP,
+    SHAPE_METAVAR,
     Format,
+    choice_option,
+    epilog,
     fold_overridable_option,
     format_option,
     model_argument,
     path,
+    precision_option,
 )
-from trtplug.cli.tables import render_rows
 from trtplug.errors import DONE, GATE_FAILED
+from trtplug.report.tables import render_rows
 from trtplug.report.words import printable
 
 if TYPE_CHECKING:
@@ -25,38 +32,40 @@ if TYPE_CHECKING:
     from trtplug.rewrite.file import EqualityCheck, RewriteResult
 
 
-@click.command()
-@model_argument
-@click.option("--output", "-o", type=path, required=True, help="The file to write.")
-@click.option(
-    "--check", is_flag=True, help="Compare both in ONNX Runtime; status 1 where they differ."
+@click.command(
+    epilog=epilog(
+        "trtplug rewrite det.onnx --out det.cbr.onnx --check --shape x=1x3x640x640",
+        statuses=(0, 1, 2, 4),
+        failed="with --check, outputs differ",
+    )
 )
+@model_argument
+@click.option(
+    "--out",
+    "-o",
+    "--output",
+    "output",
+    type=path,
+    required=True,
+    metavar="FILE",
+    help="File to write.",
+)
+@click.option("--check", is_flag=True, help="Compare the outputs of both models in ONNX Runtime.")
 @click.option(
     "--shape",
     multiple=True,
-    help="NAME=MIN[:OPT:MAX] for --check, where inputs are dynamic; repeatable.",
+    metavar=SHAPE_METAVAR,
+    help="Shape of a dynamic input for --check, such as x=1x3x640x640; repeatable.",
 )
-@click.option("--sites/--no-sites", default=True, help="Put CBR nodes at the sites.  [default: on]")
+@click.option("--sites/--no-sites", default=True, help="Replace sites by CBR nodes.  [default: on]")
 @click.option(
     "--pairs/--no-pairs",
     default=False,
-    help="One CBRPair node where a depthwise and a pointwise site form a pair.  [default: off]",
+    help="Replace depthwise + pointwise pairs by CBRPair nodes.  [default: off]",
 )
-@click.option(
-    "--precision",
-    type=click.Choice(("keep", "fp16", "bf16"), case_sensitive=False),
-    default="keep",
-    help="Type to compute in; keep: as the model says.  [default: keep]",
-)
-@click.option(
-    "--io-precision",
-    type=click.Choice(("keep", "match"), case_sensitive=False),
-    default="keep",
-    help="Inputs and outputs: keep their type, or match --precision.  [default: keep]",
-)
-@click.option(
-    "--keep-fp32", multiple=True, help="GLOB over node names that stay in FP32; repeatable."
-)
+@precision_option
+@choice_option("--io-precision", IO_PRECISIONS, IO_PRECISION_HELP, "keep")
+@click.option("--keep-fp32", multiple=True, metavar="GLOB", help=KEEP_FP32_HELP)
 @fold_overridable_option
 @format_option
 def rewrite(
@@ -72,9 +81,9 @@ def rewrite(
     fold_overridable: bool | None,
     format: Format,
 ) -> int:
-    """Write the model with one CBR node at each site.
+    """Write a copy of a model with one CBR node per site.
 
-    ONNX Runtime from 1.27 can run the file, as can any that tells the overloads of functions apart.
+    ONNX Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
     """
     from trtplug import api
     from trtplug.document import to_json

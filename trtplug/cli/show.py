@@ -1,4 +1,4 @@
-"""Results on stdout: plans, bundles, reports."""
+"""Plans, bundles and reports on stdout."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format
 from trtplug.document import to_json
+from trtplug.report.tables import Format, render_rows
+from trtplug.report.words import printable, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def plan_text(plan: Plan) -> str:
-    """A plan for people."""
-    lines = [
-        f"model      {plan.model_file}  sha256 {plan.model_sha256[:16]}",
-        f"builder    {plan.backend} {plan.backend_version}",
-        f"shapes     {', '.join(plan.shapes) or 'as in the model'}",
-        f"precision  {plan.precision}",
-        f"flags      {', '.join(f'{k}={v}' for k, v in plan.flags.items())}",
-        f"out        {plan.out}",
-        "",
+    """A plan as text."""
+    facts = [
+        ("model", f"{plan.model_file}  sha256 {plan.model_sha256[:16]}"),
+        ("builder", f"{plan.backend} {plan.backend_version}"),
+        ("shapes", ", ".join(plan.shapes) or "as in the model"),
+        ("precision", plan.precision),
+        ("flags", ", ".join(f"{k}={v}" for k, v in plan.flags.items())),
+        ("out", str(plan.out)),
     ]
+    lines = [render_rows(facts, Format.TEXT)]
     for target in plan.targets:
         what = "build" if target.supported else "cannot be built by this backend"
         what = "take from the store" if target.in_store else what
@@ -40,14 +41,12 @@ def plan_text(plan: Plan) -> str:
 
 
 def _site_line(site: PlannedSite) -> str:
-    from trtplug.report.words import visible
-
     tactics = f" {', '.join(site.tactics)}" if site.tactics else ""
     return f"  {site.choice}  {visible(site.site)}{tactics}  ({visible(site.reason)})"
 
 
 def show_bundle(built: Built, out: Path, format: Format) -> None:
-    """What a build made: the manifest as JSON, or reports and a summary for people."""
+    """The result of a build: the manifest as JSON, or reports and a summary."""
     manifest = built.manifest
     if format is Format.JSON:
         click.echo(to_json(manifest), nl=False)
@@ -64,7 +63,7 @@ def show_bundle(built: Built, out: Path, format: Format) -> None:
 
 
 def render_text(report: Report) -> str:
-    """A report for the terminal at hand."""
+    """A report as text, in the width of the terminal."""
     from trtplug.report.text import report_to_text
 
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 160)
@@ -83,9 +82,14 @@ def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
 
 def _show_failures(manifest: Manifest) -> None:
     for failure in manifest.failures:
-        click.echo(f"error[{failure.code}]: {failure.message}", err=True)
+        click.echo(f"error[{failure.code}]: {_harmless(failure.message)}", err=True)
         if failure.hint:
-            click.echo(f"hint: {failure.hint}", err=True)
+            click.echo(f"hint: {_harmless(failure.hint)}", err=True)
+
+
+def _harmless(text: str) -> str:
+    """Text of several lines, which may have lines of a builder's log."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _summary(manifest: Manifest, out: Path) -> str:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import (
+    SHAPE_METAVAR,
     Format,
+    epilog,
     fold_overridable_option,
     format_option,
     model_argument,
 )
-from trtplug.cli.tables import markdown_cell, render_grid
 from trtplug.errors import DONE
+from trtplug.report.tables import markdown_text, render_grid
 from trtplug.report.words import printable
 
 if TYPE_CHECKING:
@@ -23,21 +25,23 @@ if TYPE_CHECKING:
     from trtplug.rewrite.listing import SiteEntry, SitesListing
 
 
-@click.command()
+@click.command(epilog=epilog("trtplug sites det.onnx --shape x=1x3x640x640"))
 @model_argument
 @click.option(
     "--shape",
     multiple=True,
-    help="NAME=SHAPE, such as x=1x3x640x640; sizes and operations are given there.",
+    metavar=SHAPE_METAVAR,
+    help="Input shape for sizes and FLOPs, such as x=1x3x640x640; repeatable.",
 )
 @fold_overridable_option
 @format_option
 def sites(
     model: Path, shape: tuple[str, ...], fold_overridable: bool | None, format: Format
 ) -> int:
-    """List where a model's convolutions fit one fused kernel.
+    """List convolutions that one fused kernel can compute.
 
-    Convolution, bias, activation and residual, and pairs of these; near misses with the reason.
+    A site is a convolution with its bias, activation and residual. Pairs of sites and near misses,
+    with the reason, are listed too.
     """
     from trtplug import api
     from trtplug.document import to_json
@@ -56,7 +60,7 @@ _FIGURES = ("group", "folded", "MFLOP", "KiB", "KiB spared")
 def _text(listing: SitesListing, format: Format) -> str:
     tables = [render_grid(head, rows, format, _FIGURES) for head, rows in _tables(listing)]
     if format is Format.MARKDOWN:
-        heading = f"# Sites of {markdown_cell(listing.model)}\n"
+        heading = f"# Sites of {markdown_text(listing.model)}\n"
         return "\n".join((heading, _summary(listing) + "\n", *tables))
     return "\n".join((*tables, _summary(listing) + "\n"))
 

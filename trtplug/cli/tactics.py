@@ -1,21 +1,20 @@
-"""`trtplug tactics`: the kernels that the builder tried for each layer, and how far each lost."""
+"""`trtplug tactics`: the tactics that the builder timed for each layer."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, format_option, path
-from trtplug.cli.tables import markdown_cell, render_grid
+from trtplug.cli.options import Format, epilog, format_option, path
 from trtplug.errors import DONE, UsageError
 from trtplug.globs import matches_any
 from trtplug.report.data import ReportCandidate
 from trtplug.report.rows import margin_words
-from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
+from trtplug.report.tables import render_grid, render_json, render_titled
+from trtplug.report.words import UNKNOWN, format_ratio, format_us
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,26 +25,26 @@ if TYPE_CHECKING:
 
 SCHEMA = "trtplug.candidates/1"
 
-_HEAD = ("", "kernel", "time us", "x fastest", "its time", "tactic")
+_HEAD = ("", "kernel", "time us", "x fastest", "time is", "tactic")
 _FIGURES = ("time us", "x fastest")
-_NOTE = "Times are the builder's own, of one kernel alone while it built; no times of the engine.\n"
+_NOTE = "Times are of single kernels, by the builder; they are not measured in the engine.\n"
 _NONE = (
-    "no candidates are recorded: TensorRT-RTX chooses kernels when an engine first runs, and "
-    "TensorRT tells of them only where it times them: not of what the timing cache had "
-    "(--no-timing-cache --force times all of them anew)\n"
+    "no tactics are recorded: TensorRT-RTX chooses kernels when an engine first runs, and TensorRT "
+    "reports only tactics that it timed, not those from the timing cache "
+    "(`trtplug build --no-timing-cache --force` times all of them)\n"
 )
 _NO_MATCH = "no layer matches\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The candidates of one layer, or of none for certain."""
+    """The tactics of one layer, or of an operation that matches no layer."""
 
     target: str
     layer: str | None
-    """None where no layer has them for certain."""
+    """None if no layer matches."""
     op: str | None
-    """The builder's name, where no layer has them."""
+    """The builder's name, if no layer matches."""
     cache_key: str | None
     onnx_nodes: tuple[str, ...]
     margin: float | None
@@ -54,14 +53,14 @@ class Table:
 
     @property
     def name(self) -> str:
-        """What the table is called."""
+        """Layer, or operation of the builder."""
         return self.layer if self.layer is not None else self.op or ""
 
 
 def candidate_tables(
     report: Report, wanted: tuple[str, ...], *, near_ties: bool
 ) -> list[Table] | None:
-    """The tables of one report that were asked for; None where it has none at all."""
+    """The selected tables of one report; None if it has no tables."""
     joined = [
         Table(
             target=report.target,
@@ -101,10 +100,9 @@ def _is_wanted(table: Table, wanted: tuple[str, ...]) -> bool:
 
 
 def render_tactics(tables: Sequence[Table] | None, form: Format) -> str:
-    """Table after table; None: nothing is recorded."""
+    """All tables; None if nothing is recorded."""
     if form is Format.JSON:
-        records = [dataclasses.asdict(table) for table in tables or ()]
-        return json.dumps({"schema": SCHEMA, "tables": records}, indent=2) + "\n"
+        return render_json(SCHEMA, {"tables": [dataclasses.asdict(t) for t in tables or ()]})
     if not tables:
         return _NONE if tables is None else _NO_MATCH
     return "\n".join([*(_table(table, form) for table in tables), _NOTE])
@@ -112,13 +110,11 @@ def render_tactics(tables: Sequence[Table] | None, form: Format) -> str:
 
 def _table(table: Table, form: Format) -> str:
     rows = [_row(candidate) for candidate in table.candidates]
-    title = _title(table)
-    shown = f"### {markdown_cell(title)}\n" if form is Format.MARKDOWN else printable(title)
-    return f"{shown}\n{render_grid(_HEAD, rows, form, _FIGURES)}"
+    return render_titled(_title(table), render_grid(_HEAD, rows, form, _FIGURES), form)
 
 
 def _title(table: Table) -> str:
-    where = "" if table.layer is not None else " (of no certain layer)"
+    where = "" if table.layer is not None else " (layer unknown)"
     nodes = f" [{' '.join(table.onnx_nodes)}]" if table.onnx_nodes else ""
     margin = margin_words(table.margin, table.near_tie)
     return f"{table.target}  {table.name}{where}{nodes}  margin {margin}"
@@ -138,19 +134,24 @@ def _row(candidate: ReportCandidate) -> tuple[str, ...]:
     )
 
 
-@click.command()
+@click.command(
+    epilog=epilog(
+        "trtplug tactics out --layer 'Conv@12'", "trtplug tactics out/sm_90/report.json --near-ties"
+    )
+)
 @click.argument("file", type=path)
 @click.option(
     "--layer",
     multiple=True,
-    help="Only layers or ONNX nodes of that name, or that match a glob; repeatable.",
+    metavar="GLOB",
+    help="Only these layers or ONNX nodes, by name; repeatable.",
 )
 @click.option("--near-ties", is_flag=True, help="Only layers whose runner-up is within 5 %.")
 @format_option
 def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format) -> int:
-    """Show the tactics that were tried for each layer.
+    """Show the tactics that TensorRT timed for each layer.
 
-    Their times and the margin, from a bundle or a report.
+    FILE is a bundle or a report.
     """
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
@@ -163,7 +164,7 @@ def _reports(file: Path) -> list[Report]:
     """Every report of a bundle, or the one in a file.
 
     Raises:
-        UsageError: the folder is no bundle.
+        UsageError: the folder is not a bundle.
         DocumentError: one cannot be read.
     """
     from trtplug.bundle.manifest import MANIFEST, read_manifest

@@ -53,7 +53,7 @@ def _added(report: Report) -> tuple[Line, ...]:
 
 
 def _addition(layer: ReportLayer) -> str:
-    does = f"#{layer.index} {layer.added}"
+    does = f"layer {layer.index}: {layer.added}"
     if not layer.outputs:
         return does
     return f"{does}, {tensors_words(layer)}, {format_bytes(layer.bytes)}"
@@ -79,8 +79,9 @@ def _sites(report: Report) -> tuple[Line, ...]:
 
 
 def _site(site: ReportSite, numbers: dict[str, int]) -> str:
-    layers = ", ".join(f"#{numbers[name]}" for name in site.layers if name in numbers)
-    parts = (site_words(site), f"{OUTCOMES[site.outcome]} {layers}".rstrip(), visible(site.why))
+    layers = ", ".join(str(numbers[name]) for name in site.layers if name in numbers)
+    outcome = OUTCOMES[site.outcome] + (f" ({layers})" if layers else "")
+    parts = (site_words(site), outcome, visible(site.why))
     return "; ".join(parts if site.why else parts[:2])
 
 
@@ -135,7 +136,7 @@ def _asked(report: Report) -> tuple[Line, ...]:
     return tuple(
         Line(
             name=visible(layer.name),
-            words=f"#{layer.index} --{layer.selected_by}: {kernel_words(layer)}, "
+            words=f"layer {layer.index} --{layer.selected_by}: {kernel_words(layer)}, "
             f"margin {format_margin(layer.margin)}",
         )
         for layer in report.layers
@@ -158,9 +159,9 @@ def _near_tie(layer: ReportLayer) -> str:
     chosen = next((c for c in layer.candidates if c.chosen), None)
     other = next((c for c in layer.candidates if not c.chosen and c.time_us is not None), None)
     if chosen is None or other is None:
-        return f"#{layer.index} {format_margin(layer.margin)}"
+        return f"layer {layer.index}: {format_margin(layer.margin)}"
     return (
-        f"#{layer.index} {format_margin(layer.margin)} to {visible(other.kernel)} "
+        f"layer {layer.index}: {format_margin(layer.margin)} to {visible(other.kernel)} "
         f"({format_us(chosen.time_us)} and {format_us(other.time_us)} µs)"
     )
 

@@ -15,12 +15,22 @@ from tests.backends.trt.uses import (
     uses_of,
 )
 from tests.bindings.versions import VERSIONS, Bindings, bindings
+from trtplug.backends.options import TrtOptions, options_of
 from trtplug.backends.trt.capabilities import CAPABILITIES, find_capability
-from trtplug.backends.trt.options import _OWN_OPTION, _REFIT, FREE_FLAGS, NAMED, SIMPLE, needs_of
+from trtplug.backends.trt.options import _OWN_OPTION, FREE_FLAGS
+
+ROWS = tuple(options_of(TrtOptions).values())
+SET = {name for row in ROWS for name in (row.sets, *row.sets_by_value.values()) if name}
+"""What the rows of the options set, by name: `trt/config.py` need not say it again."""
+ENUMS = {row.enum for row in ROWS if row.enum}
 
 
 def all_uses() -> list[Use]:
-    return [use for name in ADAPTERS for use in uses_of(adapter_source(name), name)]
+    code = [use for name in ADAPTERS for use in uses_of(adapter_source(name), name)]
+    return code + [
+        Use(name, "options", find_capability(name).parameters is None and "Config" in name, None)
+        for name in sorted(SET)
+    ]
 
 
 def problem(use: Use, release: str, real: Bindings) -> str:
@@ -42,11 +52,8 @@ def problem(use: Use, release: str, real: Bindings) -> str:
 
 
 def _guarded() -> set[str]:
-    from trtplug.backends.options import TrtOptions
-
-    named = {n.name for n in needs_of(TrtOptions(tiling="none"))}
-    # `all_build_routes` is read where `build_route` was asked for; both came at once.
-    return named | {name for _, name in SIMPLE.values()} | {"IBuilderConfig.all_build_routes"}
+    # `all_build_routes` is read where `build_route` was given; both came at once.
+    return SET | {"IBuilderConfig.all_build_routes"}
 
 
 @pytest.mark.parametrize("release", VERSIONS)
@@ -98,21 +105,20 @@ def test_the_check_sees_what_is_wrong(source: str, what: str):
 
 
 def test_every_name_of_the_option_tables_has_a_row():
-    wanted = {name for _, name in SIMPLE.values()} | set(_REFIT.values())
-    wanted |= {f"BuilderFlag.{n}" for n in (*FREE_FLAGS, *_OWN_OPTION)}
+    wanted = SET | {f"BuilderFlag.{n}" for n in (*FREE_FLAGS, *_OWN_OPTION)}
     assert wanted - {c.name for c in CAPABILITIES} == set()
 
 
 def test_enums_that_are_asked_by_name_are_those_of_the_option_table():
     looked_up = set().union(*(enum_lookups(adapter_source(name)) for name in ADAPTERS))
-    assert looked_up == {enum for _, enum in NAMED.values()}
+    assert looked_up - ENUMS == set()
 
 
 def test_every_row_is_used_somewhere():
     """A row that nothing uses is no capability of trtplug's."""
-    used = {u.name for u in all_uses()} | _guarded()
+    used = {u.name for u in all_uses()} | _guarded() | ENUMS
     used |= {f"BuilderFlag.{f}" for f in FREE_FLAGS}
-    asked = tuple(f"{enum}." for _, enum in NAMED.values() if enum != "BuilderFlag")
+    asked = tuple(f"{enum}." for enum in ENUMS if enum != "BuilderFlag")
     idle = [
         c.name
         for c in CAPABILITIES

@@ -9,9 +9,9 @@ from trtplug.backends.trt.capabilities import (
     CAPABILITIES,
     OLDEST,
     Capability,
-    advice_for_gone,
     find_capability,
-    names_below,
+    names_in,
+    replacement_of,
     version_key,
 )
 
@@ -80,11 +80,11 @@ def test_versions_are_compared_as_numbers():
 
 
 def test_what_is_gone_comes_with_advice():
-    without = [c.name for c in _gone() if not advice_for_gone(c.name)]
+    without = [c.name for c in _gone() if not replacement_of(c.name)]
     # Preview features come and go; there is nothing else to do than to leave them out.
     assert [n for n in without if not n.startswith("PreviewFeature.")] == []
 
 
 def test_values_of_an_enum_in_a_release():
-    assert "CUBLAS" in names_below("TacticSource", "10.9")
-    assert names_below("TacticSource", "11.4") == ("EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS")
+    assert "CUBLAS" in names_in("TacticSource", "10.9")
+    assert names_in("TacticSource", "11.4") == ("EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS")

@@ -17,4 +17,4 @@ def test_the_flag_for_misses_is_set_where_the_release_has_it():
 
 def test_a_release_without_it_replays_nothing():
     (problem,) = set_strict_cache(SimpleNamespace(BuilderFlag=SimpleNamespace()), None)
-    assert problem.startswith("--locked: the TensorRT installed here has no ERROR_ON_TIMING")
+    assert problem.startswith("--locked: the installed TensorRT has no ERROR_ON_TIMING")

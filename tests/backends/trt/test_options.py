@@ -67,9 +67,9 @@ def test_what_came_later_is_told_with_its_release(version, options, since):
     [
         ({"builder_flags": ("FP16",)}, "--precision fp16"),
         ({"builder_flags": ("BF16",)}, "--precision bf16"),
-        ({"builder_flags": ("INT8",)}, "quantize the model itself"),
+        ({"builder_flags": ("INT8",)}, "a quantized model"),
         ({"builder_flags": ("OBEY_PRECISION_CONSTRAINTS",)}, "--keep-fp32"),
-        ({"builder_flags": ("REJECT_EMPTY_ALGORITHMS",)}, "editable timing cache"),
+        ({"builder_flags": ("REJECT_EMPTY_ALGORITHMS",)}, "edit the timing cache"),
         ({"tactic_sources": ("+CUBLAS",)}, "leave it out"),
         ({"preview": ("+PROFILE_SHARING_0806",)}, "leave it out"),
     ],
@@ -95,11 +95,11 @@ def test_flag_with_an_option_of_its_own_is_not_set_past_it(flag: str, words: str
 def test_name_that_nobody_knows_comes_with_those_that_there_are():
     error = refusal("11.4.0.106", tactic_sources=("+CUBLASS",))
     assert "--tactic-source +CUBLASS" in error.message
-    assert error.hint == "it has edge_mask_convolutions, jit_convolutions"
+    assert error.hint == "choose one of: edge_mask_convolutions, jit_convolutions"
     assert "full" in refusal("11.4.0.106", tiling="all").hint
     # The name of another builder flag is no word of this option.
     for word in ("some", "strip_plan", "refit"):
-        assert refusal("11.4.0.106", refit=word).hint == "it has all, identical"
+        assert refusal("11.4.0.106", refit=word).hint == "choose one of: all, identical"
     assert "strict_nans" in refusal("11.4.0.106", builder_flags=("NANS",)).hint
     assert refusal("11.4.0.106", refit="some").option == "--refit some"
 

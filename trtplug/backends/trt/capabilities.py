@@ -1,8 +1,8 @@
 """Which names of TensorRT's Python bindings trtplug uses, and which releases have them.
 
-One row a name; a test holds every row, its parameters, and every name used in the adapters against
-the real bindings of five releases. Found by looking into the bindings of every release from 10.0.1
-to 11.4.0; `10.0` means that or earlier.
+One row per name; a test compares every row, its parameters, and every name that the adapters use
+with the real bindings of five releases. Read from the bindings of all releases from 10.0.1 to
+11.4.0; `10.0` means that or earlier.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Capability:
     since: str = "10.0"
     """First release that has it."""
     removed: str | None = None
-    """First release that has it no more."""
+    """First release without it."""
     parameters: tuple[str, ...] | None = None
-    """Of a function, without self; `=` after those with a default. None for all else."""
+    """Of a function, without self; `=` after those with a default. None for anything else."""
 
     def in_version(self, version: str) -> bool:
         """Whether a release, such as `11.4.0.106`, has it."""
-        return version_key(version) >= version_key(self.since) and not self.gone_in(version)
+        return version_key(version) >= version_key(self.since) and not self.removed_in(version)
 
-    def gone_in(self, version: str) -> bool:
-        """Whether a release has it no more."""
+    def removed_in(self, version: str) -> bool:
+        """Whether a release is the one that removed it, or a later one."""
         return self.removed is not None and version_key(version) >= version_key(self.removed)
 
 
@@ -52,7 +52,7 @@ def _name(name: str, since: str = "10.0", removed: str | None = None) -> Capabil
 
 
 def _call(name: str, *parameters: str, since: str = "10.0") -> Capability:
-    """A function; a class where it is called is a row of `_name` for the test fits its call."""
+    """A function. A class that is called is a row of `_name`: the test checks its calls."""
     return Capability(name=name, since=since, parameters=parameters)
 
 
@@ -230,13 +230,13 @@ _RUN = (
     _name("DataType.name"),
 )
 
-_GONE = (
+_REMOVED = (
     _name("IBuilderConfig.algorithm_selector", removed="11.0"),
     _name("IBuilderConfig.int8_calibrator", removed="11.0"),
     _name("IBuilderConfig.set_calibration_profile", removed="11.0"),
     _name("NetworkDefinitionCreationFlag.EXPLICIT_BATCH", removed="11.0"),
 )
-"""Never used here; listed so that whoever asks for one is told what to do instead."""
+"""Never used here; listed so that an error can say what replaces them."""
 
 CAPABILITIES: tuple[Capability, ...] = (
     *_MODULE,
@@ -249,35 +249,35 @@ CAPABILITIES: tuple[Capability, ...] = (
     *_LOG,
     *_PLUGINS,
     *_RUN,
-    *_GONE,
+    *_REMOVED,
 )
 
 _ADVICE = {
-    "BuilderFlag.FP16": "build with --precision fp16: the model itself is given its types",
-    "BuilderFlag.BF16": "build with --precision bf16: the model itself is given its types",
+    "BuilderFlag.FP16": "--precision fp16, which converts the model: networks are strongly typed",
+    "BuilderFlag.BF16": "--precision bf16, which converts the model: networks are strongly typed",
     **dict.fromkeys(
         ("BuilderFlag.FP8", "BuilderFlag.FP4", "BuilderFlag.INT8", "BuilderFlag.INT4"),
-        "quantize the model itself: TensorRT reads its QuantizeLinear and DequantizeLinear nodes",
+        "a quantized model: TensorRT reads its QuantizeLinear and DequantizeLinear nodes",
     ),
     **dict.fromkeys(
         ("IBuilderConfig.int8_calibrator", "IBuilderConfig.set_calibration_profile"),
-        "calibrate with a quantization tool that writes Q/DQ nodes into the model",
+        "a quantization tool that writes Q/DQ nodes into the model",
     ),
     **dict.fromkeys(
         ("BuilderFlag.OBEY_PRECISION_CONSTRAINTS", "BuilderFlag.PREFER_PRECISION_CONSTRAINTS"),
-        "networks are strongly typed: --keep-fp32 GLOB leaves nodes in float32",
+        "--keep-fp32 GLOB, which leaves nodes in FP32: networks are strongly typed",
     ),
     **dict.fromkeys(
         ("IBuilderConfig.algorithm_selector", "BuilderFlag.REJECT_EMPTY_ALGORITHMS"),
-        "tactics are chosen through the editable timing cache",
+        "--pin, --ban and --prefer, which edit the timing cache",
     ),
-    "NetworkDefinitionCreationFlag.EXPLICIT_BATCH": "leave it out: batch is an axis like any other",
+    "NetworkDefinitionCreationFlag.EXPLICIT_BATCH": "leave it out: every batch is explicit",
     **dict.fromkeys(
         ("TacticSource.CUBLAS", "TacticSource.CUBLAS_LT", "TacticSource.CUDNN"),
-        "leave it out: TensorRT 11 brings all kernels itself",
+        "leave it out: TensorRT 11 has all kernels itself",
     ),
 }
-"""Name that is gone -> what to do now."""
+"""Removed name -> what to use or do instead."""
 
 
 def find_capability(name: str) -> Capability | None:
@@ -285,12 +285,12 @@ def find_capability(name: str) -> Capability | None:
     return next((c for c in CAPABILITIES if c.name == name), None)
 
 
-def advice_for_gone(name: str) -> str:
-    """What to do where a name is gone; empty where there is nothing to say."""
+def replacement_of(name: str) -> str:
+    """What to use instead of a removed name; empty where nothing replaces it."""
     return _ADVICE.get(name, "")
 
 
-def names_below(enum: str, version: str) -> tuple[str, ...]:
+def names_in(enum: str, version: str) -> tuple[str, ...]:
     """Values of an enum that a release has, as far as trtplug uses them."""
     prefix = f"{enum}."
     return tuple(
