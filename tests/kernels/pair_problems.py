@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from tests.kernels.problems import activations
-from trtplug.kernels.pair_problem import PairProblem
+from trtplug.kernels.problem import PairProblem
 from trtplug.ops.cbr import RESIDUALS, CbrAttributes
 from trtplug.ops.cbr_pair import CbrPairAttributes
 from trtplug.tensor import ShapeRange

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from trtplug.kernels.problem import Problem
+from trtplug.kernels.problem import KernelProblem
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS, CbrAttributes
 from trtplug.tensor import ShapeRange
 
@@ -20,7 +20,7 @@ def problem(
     **attributes,
 ):
     """A problem on an input of sizes `x` [N, C, H, W]; `least` is the smallest it may be."""
-    return Problem(
+    return KernelProblem(
         attributes=CbrAttributes(kernel_shape=kernel, strides=strides, pads=pads, **attributes),
         outputs=outputs,
         dtype=dtype,
@@ -47,7 +47,7 @@ def problems(draw, dtypes=("float16",)):
     )
     x = (draw(st.integers(1, 3)), channels, *sizes)
     dynamic = draw(st.tuples(*3 * [st.booleans()]))
-    return Problem(
+    return KernelProblem(
         attributes=CbrAttributes(
             kernel_shape=kernel,
             strides=draw(st.tuples(*2 * [st.integers(1, 3)])),

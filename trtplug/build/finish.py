@@ -20,7 +20,7 @@ from trtplug.bundle.manifest import (
 )
 from trtplug.document import to_json
 from trtplug.errors import BuildFailedError
-from trtplug.kernels.kernel_mark import find_marks
+from trtplug.kernels.kit import find_marks
 from trtplug.lock.lock import CACHE_FILES, LOCK, Lock, LockCache
 from trtplug.lock.lock import SCHEMA as LOCK_SCHEMA
 from trtplug.lock.parts import lock_gpu, lock_layers, lock_sites, lock_tactics

@@ -11,7 +11,7 @@ from trtplug.kernels.problem import padded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trtplug.kernels.tactic import Layout
+    from trtplug.kernels.family import Layout
 
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from trtplug.errors import NodeInvalidError, ShapeError, UsageError
 from trtplug.globs import matches_any
-from trtplug.kernels.choose import Offer, Place, choose_offer
-from trtplug.kernels.either import ALL_TACTICS, EitherProblem
+from trtplug.kernels.choose import KernelTarget, Offer, choose_offer
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES
+from trtplug.kernels.problem import AnyProblem
 from trtplug.kernels.problems import Unsized, pair_problem, site_problem, size_ranges
-from trtplug.kernels.space import DEFAULT_SHARED_BYTES
 from trtplug.model.graph import index_graph
 from trtplug.plan import PlannedSite
 from trtplug.plugin.evidence import NO_EVIDENCE, Evidence, problem_digest
@@ -41,7 +41,7 @@ class AskedUnit:
     label: str
     """Of its convolution; of a pair both, such as `dw+pw`."""
     convs: tuple[str, ...]
-    problem: EitherProblem | None
+    problem: AnyProblem | None
     obstacle: str = ""
     """Why it has no problem."""
 
@@ -56,7 +56,7 @@ class PluginUnit:
     """A site or pair that gets the plugin."""
 
     asked: AskedUnit
-    problem: EitherProblem
+    problem: AnyProblem
     offer: Offer
     reason: str
 
@@ -78,7 +78,7 @@ class Ask:
     wish: PluginWish
     gpu: str
     """Name of the GPU, as its driver tells it."""
-    place: Place
+    place: KernelTarget
     evidence: Evidence = NO_EVIDENCE
 
 
@@ -94,7 +94,7 @@ def choose_sites(units: Sequence[AskedUnit], ask: Ask) -> Choices:
     """
     labels = [u.label for u in units if ask.wish.pairs or not u.is_pair]
     _check_globs("--plugin-sites", ask.wish.sites, labels, "`trtplug sites` lists them")
-    names = [t.name for t in ALL_TACTICS]
+    names = [t.name for t in ask.place.catalog.tactics]
     _check_globs("--plugin-tactics", ask.wish.tactics, names, "`trtplug kernels list` lists them")
     inside: dict[str, PluginUnit] = {}
     planned = []
@@ -245,7 +245,7 @@ def make_ask(
     known = (find_profile(name, profiles) for name in (gpu, *gpus))
     profile = next((p for p in known if p is not None and p.sm == sm), None)
     shared = DEFAULT_SHARED_BYTES if shared_bytes is None else shared_bytes
-    place = Place(sm=sm, profile=profile, shared_bytes=shared)
+    place = KernelTarget(sm=sm, profile=profile, shared_bytes=shared)
     return Ask(wish=wish, gpu=gpu, place=place, evidence=evidence)
 
 
@@ -260,7 +260,7 @@ def list_units(source: Source) -> tuple[AskedUnit, ...]:
         sizes = size_ranges(model, (source.ranges, *source.more))
     except (NodeInvalidError, ShapeError) as error:
         # No reason to end a build that goes without: a builder may well take the model.
-        problems: dict[str, EitherProblem | Unsized] = {
+        problems: dict[str, AnyProblem | Unsized] = {
             label: Unsized(site=label, problem=f"sizes are not known: {error.message}")
             for label in convs
         }
@@ -273,7 +273,7 @@ def list_units(source: Source) -> tuple[AskedUnit, ...]:
 
 
 def _unit(
-    label: str, convs: tuple[str, ...], problem: EitherProblem | Unsized, *, inside: bool
+    label: str, convs: tuple[str, ...], problem: AnyProblem | Unsized, *, inside: bool
 ) -> AskedUnit:
     if not inside:
         obstacle = "it stands in a subgraph"

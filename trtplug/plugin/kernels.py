@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.compile import Kernel, Refused, compile_many
-from trtplug.kernels.either import EitherTactic, generate_either
+from trtplug.kernels.compile import CompiledKernel, Refused, compile_many
+from trtplug.kernels.family import AnyTactic
 from trtplug.kernels.kit import KitKernel, KitSite, ptx_digest
-from trtplug.kernels.source import plugin_headers
 from trtplug.plugin.choose import Choices, PluginUnit, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trtplug.kernels.catalog import Catalog
+    from trtplug.kernels.choose import KernelTarget
     from trtplug.kernels.compile import Outcome
     from trtplug.store import Store
-    from trtplug.target import Sm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ReadyUnit:
     unit: PluginUnit
     site: KitSite
     """What the builder may choose from."""
-    tactic: EitherTactic
+    tactic: AnyTactic
     """One of them: all read the packing that it reads."""
 
 
@@ -53,7 +53,7 @@ class ReadyKernels:
 
 def compile_choices(
     choices: Choices,
-    sm: Sm,
+    target: KernelTarget,
     store: Store | None,
     jobs: int,
     done: Callable[[Outcome], None] = lambda _: None,
@@ -62,7 +62,7 @@ def compile_choices(
 
     Args:
         choices: what is offered for which site.
-        sm: of the GPU.
+        target: the GPU.
         store: where kernels are kept; None compiles all of them.
         jobs: kernels at once.
         done: called for each.
@@ -70,18 +70,18 @@ def compile_choices(
     Raises:
         CompilerMissingError: NVRTC is not installed.
     """
-    headers = plugin_headers()
+    headers = target.catalog.headers()
     wanted = [
-        (unit, tactic, generate_either(tactic, unit.problem, sm, headers))
+        (unit, tactic, tactic.generate(unit.problem, target.sm, headers))
         for unit in choices.units
         for tactic in unit.offer.tactics
     ]
-    outcomes = compile_many([(source, sm) for _, _, source in wanted], store, jobs, done)
-    made: dict[str, list[tuple[EitherTactic, Outcome]]] = {}
+    outcomes = compile_many([(source, target.sm) for _, _, source in wanted], store, jobs, done)
+    made: dict[str, list[tuple[AnyTactic, Outcome]]] = {}
     for (unit, tactic, _), outcome in zip(wanted, outcomes, strict=True):
         made.setdefault(unit.asked.label, []).append((tactic, outcome))
     ready = tuple(
-        _ready(unit, kernels)
+        _ready(unit, kernels, target.catalog)
         for unit in choices.units
         if (kernels := list(_kernels(made[unit.asked.label])))
     )
@@ -90,7 +90,7 @@ def compile_choices(
     return ReadyKernels(
         choices=without(choices, gone),
         units=ready,
-        ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, Kernel)},
+        ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, CompiledKernel)},
         refused=tuple({o.digest: o for o in outcomes if isinstance(o, Refused)}.values()),
     )
 
@@ -100,16 +100,18 @@ def kernels_wanted(choices: Choices) -> int:
     return sum(len(unit.offer.tactics) for unit in choices.units)
 
 
-def _kernels(tried: list[tuple[EitherTactic, Outcome]]) -> Iterator[tuple[EitherTactic, Kernel]]:
-    return ((tactic, outcome) for tactic, outcome in tried if isinstance(outcome, Kernel))
+def _kernels(tried: list[tuple[AnyTactic, Outcome]]) -> Iterator[tuple[AnyTactic, CompiledKernel]]:
+    return ((tactic, outcome) for tactic, outcome in tried if isinstance(outcome, CompiledKernel))
 
 
-def _ready(unit: PluginUnit, kernels: list[tuple[EitherTactic, Kernel]]) -> ReadyUnit:
+def _ready(
+    unit: PluginUnit, kernels: list[tuple[AnyTactic, CompiledKernel]], catalog: Catalog
+) -> ReadyUnit:
     offered = tuple(KitKernel(tactic=t.name, ptx_sha256=ptx_digest(k.ptx)) for t, k in kernels)
-    site = KitSite(problem=unit.problem, kernels=offered)
+    site = KitSite(problem=unit.problem, kernels=offered, catalog=catalog)
     return ReadyUnit(unit=unit, site=site, tactic=kernels[0][0])
 
 
-def _why_gone(tried: list[tuple[EitherTactic, Outcome]]) -> str:
+def _why_gone(tried: list[tuple[AnyTactic, Outcome]]) -> str:
     names = ", ".join(tactic.name for tactic, _ in tried)
     return f"no kernel compiled of {names}: kernels.log has the compiler's words"

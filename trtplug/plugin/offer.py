@@ -120,6 +120,6 @@ def _compile(
         done += 1
         on_event({"event": "step", "name": COMPILING, "step": done})
 
-    ready = compile_choices(choices, ask.place.sm, store, jobs, step)
+    ready = compile_choices(choices, ask.place, store, jobs, step)
     on_event({"event": "end", "name": COMPILING})
     return ready
