@@ -6,7 +6,7 @@ import pytest
 
 from trtplug import errors
 from trtplug.cli.main import main, main_inner
-from trtplug.kernels.either import ALL_TACTICS
+from trtplug.kernels.catalog import CATALOG
 
 SMALL = ("--shape", "x=1x3x32x32", "--precision", "fp16", "--target", "sm_89")
 
@@ -20,7 +20,7 @@ def test_list_names_every_tactic_in_each_format(capsys):
     for form in ("text", "markdown", "json"):
         status, said = run(capsys, "list", "--format", form)
         assert status == errors.DONE
-        assert all(t.name in said.out for t in ALL_TACTICS)
+        assert all(t.name in said.out for t in CATALOG.tactics)
     record = json.loads(said.out)["tactics"][0]
     assert {"tactic", "number", "dtypes", "sms", "layout", "shared_bytes"} <= record.keys()
 

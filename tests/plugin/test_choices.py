@@ -7,7 +7,7 @@ import pytest
 
 from tests.models import conv_relu, save
 from tests.plugin.samples import ask_for, source_of
-from trtplug.kernels.space import DEFAULT_SHARED_BYTES
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES
 from trtplug.plugin.choose import choices_of, list_units
 from trtplug.plugin.evidence import Evidence, problem_digest
 

@@ -10,14 +10,14 @@ from tests.kernels.pair_problems import pair
 from tests.kernels.problems import problem, problems
 from tests.plugin.test_evidence import GPU, one
 from trtplug.errors import UsageError
-from trtplug.kernels.choose import Place
+from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import KitKernel, KitSite
 from trtplug.plugin.choose import Ask, AskedUnit, choose_sites, without
 from trtplug.plugin.evidence import Evidence, problem_digest
 from trtplug.plugin.options import PluginWish
 from trtplug.target import Sm
 
-PLACE = Place(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
+PLACE = KernelTarget(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
 
 
 def site(label, asked=None, obstacle=""):
@@ -115,7 +115,7 @@ def test_always_takes_whatever_is_legal_and_a_pair_as_one():
 
 def test_always_says_what_stands_in_the_way():
     units = (site("a", problem((1, 8, 8, 8), 8, dtype="bfloat16")),)
-    old = Place(sm=Sm(75), profile=None, shared_bytes=47 * 1024)
+    old = KernelTarget(sm=Sm(75), profile=None, shared_bytes=47 * 1024)
     choices = choose(units=units, place=old, mode="always")
     assert told(choices)["a"] == (
         "native",
@@ -192,4 +192,3 @@ def test_choices_hold_their_promises(asked, mode, measured, wins):
         kernels = tuple(KitKernel(tactic=t.name, ptx_sha256="") for t in unit.offer.tactics)
         kit = KitSite(problem=unit.problem, kernels=kernels)
         assert kit.packing == unit.offer.packing
-        assert kit.x_dtype == unit.problem.dtype

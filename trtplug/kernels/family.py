@@ -77,7 +77,8 @@ class Exclusion(str, Enum):
     )
     GROUP_ALIGNMENT = ("group_alignment", "A group's channels, in or out, are no multiple of 8.")
     GROUPED = ("grouped", "The tactic takes one group only.")
-    KERNEL_SIZE = ("kernel_size", "The kernel has more than 56 taps, or is wider than 32.")
+    KERNEL_SIZE = ("kernel_size", "The kernel has more taps, in all or in a row, than the tactic's "
+                   "masks hold.")  # fmt: skip
     CHANNELS = ("channels", "Too many input channels: the tactic is for 1 to 4.")
     DEPTH = ("depth", "The sum has too many terms to be written out.")
     OFFSETS = ("offsets", "Offsets within one image, or indices over all, would leave 32 bits.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm, read_usage
+from trtplug.kernels.sm import SMS, Usage, blocks_per_sm, read_usage
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'k' for 'sm_80'
@@ -32,4 +32,4 @@ def test_reads_the_report():
 )
 def test_blocks_that_fit(sm, registers, shared_kib, blocks):
     usage = Usage(registers=registers, shared_bytes=shared_kib * 1024, stack_bytes=0, spill_bytes=0)
-    assert blocks_per_sm(usage, 128, LIMITS[sm]) == blocks
+    assert blocks_per_sm(usage, 128, SMS[sm]) == blocks
