@@ -85,16 +85,16 @@ def test_the_text_of_a_pair_names_both_convolutions(capsys, det):
 
 
 def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
-    from trtplug.kernels import listing as candidates
+    from trtplug.kernels.depthwise import Depthwise
     from trtplug.kernels.source import assemble
 
-    real = candidates.generate_either
+    real = Depthwise.generate
 
     def broken(tactic, *given):
         good = real(tactic, *given)
         return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
 
-    monkeypatch.setattr(candidates, "generate_either", broken)
+    monkeypatch.setattr(Depthwise, "generate", broken)
     site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_1", "--tactic", "depthwise_2")
     status, said = run(capsys, "compile", det, *SMALL, *site, "--format", "json")
     assert status == errors.BUILD_FAILED

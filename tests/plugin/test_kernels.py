@@ -8,12 +8,15 @@ from tests.models import conv_chain, conv_relu, save
 from tests.plugin.samples import ask_for, source_of
 from trtplug.kernels import compile as compiling
 from trtplug.kernels import nvrtc
+from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import ptx_digest
 from trtplug.kernels.nvrtc import Compiled
 from trtplug.plugin.choose import choices_of
 from trtplug.plugin.kernels import compile_choices, kernels_wanted
 from trtplug.store import Store
 from trtplug.target import Sm
+
+H200 = KernelTarget(sm=Sm(90), profile=None)
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def choices(tmp_path, model, precision="fp16", **wish):
 def test_equal_sites_share_kernels(tmp_path):
     chosen = choices(tmp_path, conv_chain(3))
     done = []
-    ready = compile_choices(chosen, Sm(90), Store(root=tmp_path / "s"), 2, done.append)
+    ready = compile_choices(chosen, H200, Store(root=tmp_path / "s"), 2, done.append)
     assert len(done) == kernels_wanted(chosen) == 3 * len(chosen.units[0].offer.tactics)
     assert len({u.site.digest for u in ready.units}) == 1
     assert set(ready.ptx) == {k.ptx_sha256 for u in ready.units for k in u.site.kernels}
@@ -54,7 +57,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
     chosen = choices(tmp_path, conv_relu(shape=(8, 64, 56, 56), out_channels=64))
     first, second = (t.name for t in chosen.units[0].offer.tactics)
     refuse(f"// {first}\n")
-    ready = compile_choices(chosen, Sm(90), None, 2)
+    ready = compile_choices(chosen, H200, None, 2)
     (unit,) = ready.units
     assert [k.tactic for k in unit.site.kernels] == [second]
     assert unit.tactic.name == second
@@ -66,7 +69,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
 def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):
     chosen = choices(tmp_path, conv_relu())
     refuse("Site")
-    ready = compile_choices(chosen, Sm(90), None, 2)
+    ready = compile_choices(chosen, H200, None, 2)
     assert ready.units == ready.choices.units == ()
     (site,) = ready.choices.sites
     assert site.choice == "native"
@@ -78,6 +81,6 @@ def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):
 def test_an_sm_that_the_compiler_does_not_know(tmp_path, monkeypatch):
     chosen = choices(tmp_path, conv_relu())
     monkeypatch.setattr(compiling.nvrtc, "supported_sms", lambda: frozenset({89}))
-    ready = compile_choices(chosen, Sm(90), None, 2)
+    ready = compile_choices(chosen, H200, None, 2)
     assert ready.units == ()
     assert "unsupported-sm" in ready.log
