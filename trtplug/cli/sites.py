@@ -80,7 +80,7 @@ _HEAD = (
     "folded", "MFLOP", "KiB",
 )  # fmt: skip
 _MISS_HEAD = ("convolution", "reason", "node", "MFLOP")
-_PAIR_HEAD = ("depthwise", "pointwise", "between", "KiB spared")
+_PAIR_HEAD = ("depthwise", "pointwise", "between", "KiB saved")
 _PAIR_MISS_HEAD = ("no pair from", "reason", "node")
 
 
@@ -108,8 +108,8 @@ def _miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
 
 def _pair_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
     for pair in listing.pairs:
-        spared = "?" if pair.bytes_spared is None else f"{pair.bytes_spared / 1024:.0f}"
-        yield (pair.depthwise, pair.pointwise, _sizes(pair.between_dims), spared)
+        saved = "?" if pair.bytes_saved is None else f"{pair.bytes_saved / 1024:.0f}"
+        yield (pair.depthwise, pair.pointwise, _sizes(pair.between_dims), saved)
 
 
 def _pair_miss_rows(listing: SitesListing) -> Iterator[tuple[str, ...]]:
@@ -177,7 +177,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in head:
-        right = name in ("group", "folded", "MFLOP", "KiB", "KiB spared")
+        right = name in ("group", "folded", "MFLOP", "KiB", "KiB saved")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))

@@ -46,7 +46,7 @@ class Depthwise(Tactic[KernelProblem]):
         if problem.taps > _MOST_TAPS:
             yield Exclusion.KERNEL_SIZE
 
-    def body(self, problem: KernelProblem, sm: Sm) -> str:  # noqa: ARG002 - as the base has it
+    def body(self, problem: KernelProblem, sm: Sm) -> str:
         """A call of plugins/cbr/depthwise.cuh."""
         return f"trtplug::Depthwise<Site, {self.across}>::run(x, weights, bias, residual, y, at);"
 
@@ -56,21 +56,16 @@ class Depthwise(Tactic[KernelProblem]):
         bundles = batch * rows * divide_up(columns, self.across)
         return (divide_up(bundles * (padded(problem.channels) // 8), self.threads), 1, 1)
 
-    def packing(self, problem: KernelProblem) -> str:  # noqa: ARG002 - as the base has it
+    def packing(self, problem: KernelProblem) -> str:
         """One for the family."""
         return "taps"
 
-    def pack_weights(
-        self,
-        problem: KernelProblem,
-        weights: Array,
-        conv: int = 0,  # noqa: ARG002
-    ) -> Array:
+    def pack_weights(self, problem: KernelProblem, weights: Array, conv: int = 0) -> Array:
         """[tap, padded channels]."""
         taps = weights.reshape(problem.channels, problem.taps).T
         return fill(taps, (problem.taps, padded(problem.channels)))
 
-    def pack_bias(self, problem: KernelProblem, bias: Array, conv: int = 0) -> Array:  # noqa: ARG002
+    def pack_bias(self, problem: KernelProblem, bias: Array, conv: int = 0) -> Array:
         """[padded channels]."""
         return fill(bias.astype(np.float32), (padded(problem.outputs),))
 

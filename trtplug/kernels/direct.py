@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from trtplug.kernels.family import SECTOR_BYTES, Exclusion, Tactic, Work, divide_up, fill
+from trtplug.kernels.family import (
+    SECTOR_BYTES,
+    Exclusion,
+    Tactic,
+    Work,
+    divide_up,
+    fill,
+    spread_sectors,
+)
 from trtplug.kernels.problem import ELEMENT_BYTES, KernelProblem, padded
 from trtplug.kernels.sm import WARP
-from trtplug.kernels.stem import spread_sectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,11 +53,11 @@ class Direct(Tactic[KernelProblem]):
         outputs = problem.outputs if self.layout == "LINEAR" else padded(problem.outputs)
         return int(divide_up(outputs, self.bundle(problem)))
 
-    def exclusions(self, problem: KernelProblem) -> Iterator[Exclusion]:  # noqa: ARG002
+    def exclusions(self, problem: KernelProblem) -> Iterator[Exclusion]:
         """None: it takes anything."""
         return iter(())
 
-    def body(self, problem: KernelProblem, sm: Sm) -> str:  # noqa: ARG002 - as the base has it
+    def body(self, problem: KernelProblem, sm: Sm) -> str:
         """A call of plugins/cbr/direct.cuh."""
         linear = "true" if self.layout == "LINEAR" else "false"
         return (
@@ -68,12 +75,7 @@ class Direct(Tactic[KernelProblem]):
         """Such as `bundles_HWC8_8`."""
         return f"bundles_{self.layout}_{self.bundle(problem)}"
 
-    def pack_weights(
-        self,
-        problem: KernelProblem,
-        weights: Array,
-        conv: int = 0,  # noqa: ARG002
-    ) -> Array:
+    def pack_weights(self, problem: KernelProblem, weights: Array, conv: int = 0) -> Array:
         """[bundle, channel, tap, output] for LINEAR, [bundle, tap, channel, output] for HWC8."""
         bundle, inner = self.bundle(problem), (problem.group_channels, problem.taps)
         flat = weights.reshape(problem.outputs, *inner)
@@ -81,7 +83,7 @@ class Direct(Tactic[KernelProblem]):
         order = (0, 2, 3, 1) if self.layout == "LINEAR" else (0, 3, 2, 1)
         return np.ascontiguousarray(filled.reshape(-1, bundle, *inner).transpose(order))
 
-    def pack_bias(self, problem: KernelProblem, bias: Array, conv: int = 0) -> Array:  # noqa: ARG002
+    def pack_bias(self, problem: KernelProblem, bias: Array, conv: int = 0) -> Array:
         """Filled up to whole bundles."""
         return fill(bias.astype(np.float32), (self.bundles(problem) * self.bundle(problem),))
 

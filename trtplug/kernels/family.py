@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from trtplug.kernels.problem import AnyProblem, KernelProblem, padded
-from trtplug.kernels.sm import SMS, STATIC_SHARED_BYTES
+from trtplug.kernels.sm import SMS, STATIC_SHARED_BYTES, WARP
 from trtplug.kernels.source import ELEMENTS, MIN_BLOCKS, KernelSource, assemble, site_struct
 
 if TYPE_CHECKING:
@@ -191,15 +191,15 @@ class Tactic(ABC, Generic[P]):
     def work(self, problem: P) -> Work:
         """The work of a block; the tactic must be legal for the problem."""
 
-    def min_blocks(self, problem: P, sm: Sm) -> int:  # noqa: ARG002 - families override it
+    def min_blocks(self, problem: P, sm: Sm) -> int:
         """Blocks that an SM is to hold: the compiler's limit on registers follows from it."""
         return _SCALAR_BLOCKS
 
-    def shared_bytes(self, sm: Sm) -> int:  # noqa: ARG002 - families override it
+    def shared_bytes(self, sm: Sm) -> int:
         """Static shared memory of a block."""
         return 0
 
-    def exists_on(self, sm: Sm) -> bool:  # noqa: ARG002 - families override it
+    def exists_on(self, sm: Sm) -> bool:
         """Whether a kernel of its own is made for the SM."""
         return True
 
@@ -351,3 +351,8 @@ def fill(array: Array, shape: tuple[int, ...]) -> Array:
     filled = np.zeros(shape, array.dtype)
     filled[tuple(slice(n) for n in array.shape)] = array
     return filled
+
+
+def spread_sectors(step_bytes: int, size: int) -> int:
+    """Sectors of a warp's load of elements of `size` bytes that lie `step_bytes` apart."""
+    return min(WARP, -(-((WARP - 1) * step_bytes + size) // SECTOR_BYTES))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from trtplug.kernels.family import Exclusion, Tactic, Work, divide_up, fill, is_depthwise
+from trtplug.kernels.family import Exclusion, P, Tactic, Work, divide_up, fill, is_depthwise
 from trtplug.kernels.problem import KernelProblem, padded
 from trtplug.kernels.sm import SMS, WARP
 
@@ -79,22 +79,52 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemm(Tactic[KernelProblem]):
-    """Implicit GEMM from HWC8 to HWC8."""
+class TileTactic(Tactic[P]):
+    """What the families with a tile have in common: the last convolution is an implicit GEMM."""
 
-    includes: ClassVar[tuple[str, ...]] = ("cbr/igemm.cuh", "cbr/vector_loader.cuh")
     tensor_cores: ClassVar[bool] = True
 
     tile: Tile
     min_blocks_per_sm: int
     """As `__launch_bounds__` takes it."""
-    pointwise: bool = False
-    """For 1x1 without padding: no tap is ever outside, so nothing is tested."""
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.tile.threads
+
+    def shared_bytes(self, sm: Sm) -> int:
+        """Static shared memory of a block."""
+        return self.tile.shared_bytes
+
+    def min_blocks(self, problem: P, sm: Sm) -> int:
+        """`min_blocks_per_sm`, but no more than shared memory allows where that is small."""
+        fit = SMS[sm.number].shared_bytes // self.tile.shared_bytes
+        return min(self.min_blocks_per_sm, fit)
+
+    def grid(self, problem: P, sizes: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Tiles of pixels, tiles of a group's output channels, groups."""
+        batch, _, rows, columns = problem.output(sizes)
+        last = problem.convs[-1]
+        across = divide_up(last.group_outputs, self.tile.columns)
+        return (divide_up(batch * rows * columns, self.tile.rows), across, last.attributes.group)
+
+    def pack_bias(self, problem: P, bias: Array, conv: int = 0) -> Array:
+        """Each group of the last convolution filled up to whole tiles, flat."""
+        last = problem.convs[-1]
+        groups = last.attributes.group
+        columns = divide_up(last.group_outputs, self.tile.columns) * self.tile.columns
+        return fill(bias.astype(np.float32).reshape(groups, -1), (groups, columns)).reshape(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm(TileTactic[KernelProblem]):
+    """Implicit GEMM from HWC8 to HWC8."""
+
+    includes: ClassVar[tuple[str, ...]] = ("cbr/igemm.cuh", "cbr/vector_loader.cuh")
+
+    pointwise: bool = False
+    """For 1x1 without padding: no tap is ever outside, so nothing is tested."""
 
     def tile_for(self, sm: Sm) -> Tile:
         """The tile on an SM: through registers there are 2 stages, one in work and one to fill."""
@@ -129,7 +159,8 @@ class Gemm(Tactic[KernelProblem]):
         """Fewer than `min_blocks_per_sm` where a thread has more to keep, and would spill."""
         if SMS[sm.number].is_async:
             return max(1, self.min_blocks_per_sm - self._extra_registers(problem))
-        return staged_blocks(self.min_blocks_per_sm, self.tile_for(sm), sm)
+        fit = SMS[sm.number].shared_bytes // self.shared_bytes(sm)
+        return min(self.min_blocks_per_sm, fit)
 
     def _extra_registers(self, problem: KernelProblem) -> int:
         """Blocks fewer that are to fit.
@@ -141,33 +172,20 @@ class Gemm(Tactic[KernelProblem]):
             return 2
         return int(problem.group_channels % self.tile.depth != 0)
 
-    def body(self, problem: KernelProblem, sm: Sm) -> str:  # noqa: ARG002 - as the base has it
+    def body(self, problem: KernelProblem, sm: Sm) -> str:
         """A call of plugins/cbr/igemm.cuh."""
         return gemm_call(self.tile_for(sm), "VectorLoader", copy_way(sm))
 
-    def grid(self, problem: KernelProblem, sizes: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """Tiles of pixels, tiles of a group's output channels, groups."""
-        return gemm_grid(self.tile, problem, sizes)
-
-    def packing(self, problem: KernelProblem) -> str:  # noqa: ARG002 - as the base has it
+    def packing(self, problem: KernelProblem) -> str:
         """Such as `tiles_64x32`."""
         return f"tiles_{self.tile.packing}"
 
-    def pack_weights(
-        self,
-        problem: KernelProblem,
-        weights: Array,
-        conv: int = 0,  # noqa: ARG002
-    ) -> Array:
+    def pack_weights(self, problem: KernelProblem, weights: Array, conv: int = 0) -> Array:
         """Tiles of [group, outputs / group, tap * padded channels], the channels innermost."""
         groups, inner = problem.attributes.group, problem.group_channels
         last = weights.reshape(groups, problem.group_outputs, inner, problem.taps).swapaxes(2, 3)
         filled = fill(last, (*last.shape[:3], padded(inner)))
         return pack_tiles(self.tile, filled.reshape(groups, problem.group_outputs, -1))
-
-    def pack_bias(self, problem: KernelProblem, bias: Array, conv: int = 0) -> Array:  # noqa: ARG002
-        """Each group filled up to whole tiles."""
-        return pack_gemm_bias(self.tile, problem, bias)
 
     def work(self, problem: KernelProblem) -> Work:
         """All operands are copied past the L1 cache."""
@@ -190,24 +208,12 @@ def copy_way(sm: Sm) -> str:
     return "Asynchronous" if SMS[sm.number].is_async else "Staged"
 
 
-def staged_blocks(wanted: int, tile: Tile, sm: Sm) -> int:
-    """Operands on their way take registers here; no more blocks than shared memory allows."""
-    return min(wanted, SMS[sm.number].shared_bytes // tile.shared_bytes)
-
-
 def gemm_call(tile: Tile, loader: str, way: str) -> str:
     """The statement that runs an implicit GEMM."""
     return (
         f"trtplug::implicit_gemm<Site, {tile.cuda}, trtplug::{loader}, trtplug::{way}>(\n"
         "      x, weights, bias, residual, y, at);"
     )
-
-
-def gemm_grid(tile: Tile, problem: KernelProblem, sizes: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """Tiles of pixels, tiles of a group's output channels, groups."""
-    batch, _, rows, columns = problem.output(sizes)
-    across = divide_up(problem.group_outputs, tile.columns)
-    return (divide_up(batch * rows * columns, tile.rows), across, problem.attributes.group)
 
 
 def gemm_work(tile: Tile, steps: int, l1_bytes: int = 0, l2_bytes: int = 0) -> Work:
@@ -222,13 +228,6 @@ def gemm_work(tile: Tile, steps: int, l1_bytes: int = 0, l2_bytes: int = 0) -> W
         l2_bytes=l2_bytes,
         steps=steps,
     )
-
-
-def pack_gemm_bias(tile: Tile, problem: KernelProblem, bias: Array) -> Array:
-    """[group, columns of whole tiles], flat."""
-    groups = problem.attributes.group
-    columns = divide_up(problem.group_outputs, tile.columns) * tile.columns
-    return fill(bias.astype(np.float32).reshape(groups, -1), (groups, columns)).reshape(-1)
 
 
 def pack_tiles(tile: Tile, rows: Array) -> Array:
@@ -252,48 +251,39 @@ def swizzle(tile: Tile) -> Array:
     return np.asarray(chunk ^ mask)
 
 
-def _igemm(number: int, tile: Tile, min_blocks_per_sm: int, use: str) -> Gemm:
+def _gemm(family: str, number: int, tile: Tile, min_blocks_per_sm: int, use: str) -> Gemm:
     return Gemm(
-        name=f"igemm_{tile.size}_s{tile.stages}",
+        name=f"{family}_{tile.size}_s{tile.stages}",
         number=number,
         use=use,
         tile=tile,
         min_blocks_per_sm=min_blocks_per_sm,
-    )
-
-
-def _pointwise(number: int, tile: Tile, min_blocks_per_sm: int, use: str) -> Gemm:
-    return Gemm(
-        name=f"pointwise_{tile.size}_s{tile.stages}",
-        number=number,
-        use=use,
-        tile=tile,
-        min_blocks_per_sm=min_blocks_per_sm,
-        pointwise=True,
+        pointwise=family == "pointwise",
     )
 
 
 TACTICS: tuple[Gemm, ...] = (
-    _igemm(10, Tile(128, 128, 32, 64, 64, 2), 2,
-           "large maps with many output channels: half the reads of the smaller tiles"),
-    _igemm(11, Tile(128, 128, 32, 64, 64, 3), 2,
-           "as igemm_128x128x32_s2, with one more tile under way, where 48 KiB may be used"),
-    _igemm(12, Tile(128, 64, 32, 64, 32, 3), 3, "large maps with up to 64 output channels"),
-    _igemm(13, Tile(128, 64, 32, 64, 32, 4), 3,
-           "as igemm_128x64x32_s3, with one more tile under way, where 48 KiB may be used"),
-    _igemm(14, Tile(64, 128, 32, 32, 64, 3), 3, "middling maps with many output channels"),
-    _igemm(15, Tile(64, 64, 32, 32, 32, 4), 4,
-           "small maps, and depths that are no multiple of 64"),
-    _igemm(16, Tile(64, 64, 64, 32, 32, 2), 4,
-           "small maps: more blocks than the larger tiles give"),
-    _igemm(17, Tile(64, 64, 64, 32, 32, 3), 4,
-           "as igemm_64x64x64_s2, with one more tile under way, where 48 KiB may be used"),
-    _igemm(18, Tile(64, 32, 64, 32, 16, 3), 5, "small maps with few output channels"),
-    _igemm(19, Tile(32, 64, 64, 16, 32, 3), 5,
-           "the smallest maps, 7x7 at batch 1: as many blocks as there can be"),
-    _pointwise(30, Tile(128, 128, 32, 64, 64, 2), 2,
-               "1x1 on large maps with many output channels"),
-    _pointwise(31, Tile(128, 64, 32, 64, 32, 3), 3, "1x1 on large maps with few output channels"),
-    _pointwise(32, Tile(64, 64, 64, 32, 32, 2), 4, "1x1 on small maps"),
-    _pointwise(33, Tile(32, 64, 64, 16, 32, 3), 5, "1x1 on the smallest maps"),
+    _gemm("igemm", 10, Tile(128, 128, 32, 64, 64, 2), 2,
+          "large maps with many output channels: half the reads of the smaller tiles"),
+    _gemm("igemm", 11, Tile(128, 128, 32, 64, 64, 3), 2,
+          "as igemm_128x128x32_s2, with one more tile under way, where 48 KiB may be used"),
+    _gemm("igemm", 12, Tile(128, 64, 32, 64, 32, 3), 3, "large maps with up to 64 output channels"),
+    _gemm("igemm", 13, Tile(128, 64, 32, 64, 32, 4), 3,
+          "as igemm_128x64x32_s3, with one more tile under way, where 48 KiB may be used"),
+    _gemm("igemm", 14, Tile(64, 128, 32, 32, 64, 3), 3, "middling maps with many output channels"),
+    _gemm("igemm", 15, Tile(64, 64, 32, 32, 32, 4), 4,
+          "small maps, and depths that are no multiple of 64"),
+    _gemm("igemm", 16, Tile(64, 64, 64, 32, 32, 2), 4,
+          "small maps: more blocks than the larger tiles give"),
+    _gemm("igemm", 17, Tile(64, 64, 64, 32, 32, 3), 4,
+          "as igemm_64x64x64_s2, with one more tile under way, where 48 KiB may be used"),
+    _gemm("igemm", 18, Tile(64, 32, 64, 32, 16, 3), 5, "small maps with few output channels"),
+    _gemm("igemm", 19, Tile(32, 64, 64, 16, 32, 3), 5,
+          "the smallest maps, 7x7 at batch 1: as many blocks as there can be"),
+    _gemm("pointwise", 30, Tile(128, 128, 32, 64, 64, 2), 2,
+          "1x1 on large maps with many output channels"),
+    _gemm("pointwise", 31, Tile(128, 64, 32, 64, 32, 3), 3,
+          "1x1 on large maps with few output channels"),
+    _gemm("pointwise", 32, Tile(64, 64, 64, 32, 32, 2), 4, "1x1 on small maps"),
+    _gemm("pointwise", 33, Tile(32, 64, 64, 16, 32, 3), 5, "1x1 on the smallest maps"),
 )  # fmt: skip

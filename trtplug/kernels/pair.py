@@ -14,12 +14,12 @@ import numpy as np
 
 from trtplug.kernels.depthwise import Depthwise
 from trtplug.kernels.family import Exclusion, Tactic, Work, divide_up
-from trtplug.kernels.gemm import Gemm, Tile, copy_way, fits_masks, gemm_work, staged_blocks
+from trtplug.kernels.gemm import Gemm, Tile, TileTactic, copy_way, fits_masks, gemm_work
 from trtplug.kernels.problem import PairProblem, padded
-from trtplug.kernels.sm import WARP
+from trtplug.kernels.sm import SMS, WARP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -38,25 +38,18 @@ HALF_CHUNK = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairTactic(Tactic[PairProblem]):
-    """The depthwise part is the A operand of an implicit GEMM, made and not loaded."""
+class PairTactic(TileTactic[PairProblem]):
+    """The depthwise part is the A operand of an implicit GEMM, made and not loaded.
+
+    The tile is that of the pointwise product; of its two stages one is in the product while the
+    next is made.
+    """
 
     op: ClassVar[str] = "CBRPair"
     kernel: ClassVar[str] = "trtplug_cbr_pair"
     structs: ClassVar[tuple[str, ...]] = ("First", "Second")
     includes: ClassVar[tuple[str, ...]] = ("cbr_pair/pair.cuh",)
-    tensor_cores: ClassVar[bool] = True
     rank: ClassVar[int] = 2
-
-    tile: Tile
-    """Of the pointwise product; two stages, one in the product while the next is made."""
-    min_blocks_per_sm: int
-    """As `__launch_bounds__` takes it."""
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.tile.threads
 
     @property
     def parts(self) -> tuple[Tactic[KernelProblem], Tactic[KernelProblem]]:
@@ -68,10 +61,6 @@ class PairTactic(Tactic[PairProblem]):
             Gemm(**named, tile=self.tile, min_blocks_per_sm=blocks),  # type: ignore[arg-type]
         )
 
-    def shared_bytes(self, sm: Sm) -> int:  # noqa: ARG002 - as the base has it
-        """Static shared memory of a block."""
-        return self.tile.shared_bytes
-
     def exclusions(self, problem: PairProblem) -> Iterator[Exclusion]:
         """Reasons of the family's own."""
         if not fits_masks(problem.depthwise):
@@ -80,7 +69,7 @@ class PairTactic(Tactic[PairProblem]):
     def min_blocks(self, problem: PairProblem, sm: Sm) -> int:
         """Masks of taps beyond 32 bits take two registers a row: as many blocks would spill."""
         blocks = self.min_blocks_per_sm - int(problem.depthwise.taps > 32)
-        return staged_blocks(blocks, self.tile, sm)
+        return min(blocks, SMS[sm.number].shared_bytes // self.tile.shared_bytes)
 
     def parameters(self, element: str) -> str:
         """The kernel's parameters in CUDA up to the residual."""
@@ -89,7 +78,7 @@ class PairTactic(Tactic[PairProblem]):
             f"    const {element}* weights, const float* bias, "
         )
 
-    def body(self, problem: PairProblem, sm: Sm) -> str:  # noqa: ARG002 - as the base has it
+    def body(self, problem: PairProblem, sm: Sm) -> str:
         """A call of plugins/cbr_pair/pair.cuh."""
         types = f"First, Second, {self.tile.cuda}, trtplug::{copy_way(sm)}"
         return (
@@ -97,17 +86,7 @@ class PairTactic(Tactic[PairProblem]):
             "      x, between, between_bias, weights, bias, residual, y, at);"
         )
 
-    def grid(self, problem: PairProblem, sizes: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """Tiles of pixels, tiles of output channels, 1."""
-        batch, outputs, rows, columns = problem.output(sizes)
-        tile = self.tile
-        return (
-            divide_up(batch * rows * columns, tile.rows),
-            divide_up(outputs, tile.columns),
-            1,
-        )
-
-    def packing(self, problem: PairProblem) -> str:  # noqa: ARG002 - as the base has it
+    def packing(self, problem: PairProblem) -> str:
         """Such as `pair_64x32`."""
         return f"pair_{self.tile.packing}"
 

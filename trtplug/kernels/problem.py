@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,33 +30,22 @@ ELEMENT_BYTES = {"float": 4, "float16": 2, "bfloat16": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelProblem:
-    """One convolution with bias, residual and activation: what a kernel is generated for."""
+class Problem(ABC):
+    """What a kernel is generated for, of either op."""
 
-    op: ClassVar[str] = "CBR"
+    op: ClassVar[str]
 
-    attributes: CbrAttributes
     outputs: int
     """Output channels."""
     dtype: str
-    """`float`, `float16` or `bfloat16`: of x, weight, residual and y."""
+    """`float`, `float16` or `bfloat16`: of x, weights, residual and y."""
     x: ShapeRange
     """Sizes of the input [batch, channels, height, width]; the channels are fixed."""
 
-    def __post_init__(self) -> None:
-        """Refuses what no CBR can be.
-
-        Raises:
-            ValueError: what does not fit.
-        """
-        if self.dtype not in ELEMENT_BYTES:
-            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(ELEMENT_BYTES)}")
-        if len({sizes[1] for sizes in (self.x.min, self.x.opt, self.x.max)}) != 1:
-            raise ValueError(f"{self.x}: the channels must be fixed")
-        if self.channels % self.attributes.group:
-            raise ValueError(f"group {self.attributes.group} does not divide {self.channels}")
-        for sizes in (self.x.min, self.x.opt, self.x.max):
-            cbr.output_shape(sizes, self.weight_shape, self.attributes)
+    @property
+    @abstractmethod
+    def convs(self) -> tuple[KernelProblem, ...]:
+        """The convolutions, in the order that they run."""
 
     @property
     def channels(self) -> int:
@@ -63,38 +53,13 @@ class KernelProblem:
         return self.x.opt[1]
 
     @property
-    def group_channels(self) -> int:
-        """Input channels of one group."""
-        return self.channels // self.attributes.group
-
-    @property
-    def group_outputs(self) -> int:
-        """Output channels of one group."""
-        return self.outputs // self.attributes.group
-
-    @property
-    def taps(self) -> int:
-        """Kernel height times kernel width."""
-        return self.attributes.kernel_shape[0] * self.attributes.kernel_shape[1]
-
-    @property
-    def weight_shape(self) -> tuple[int, int, int, int]:
-        """[outputs, channels / group, kernel height, kernel width]."""
-        return (self.outputs, self.group_channels, *self.attributes.kernel_shape)
-
-    @property
-    def convs(self) -> tuple[KernelProblem, ...]:
-        """The convolutions, in the order that they run: this one alone."""
-        return (self,)
-
-    @property
     def has_residual(self) -> bool:
         """Whether a residual is an input."""
-        return self.attributes.residual != "none"
+        return self.convs[-1].attributes.residual != "none"
 
     @property
     def dynamic(self) -> tuple[str, ...]:
-        """Axes whose size is an argument of the kernel, of `DYNAMIC_AXES`."""
+        """Axes of x whose size is an argument of the kernel, of `DYNAMIC_AXES`."""
         return tuple(
             name
             for name, axis in zip(DYNAMIC_AXES, _AXES, strict=True)
@@ -120,13 +85,63 @@ class KernelProblem:
 
         Only `+ - * //` are used, so sizes may be symbolic integers of TensorRT.
         """
-        rows, columns = (self._slide(sizes[2 + axis], axis) for axis in (0, 1))
+        # The second convolution of a pair is 1x1 and leaves rows and columns as they are.
+        a = self.convs[0].attributes
+        rows, columns = (
+            (sizes[2 + axis] + a.pads[axis] + a.pads[axis + 2]
+             - a.dilations[axis] * (a.kernel_shape[axis] - 1) - 1) // a.strides[axis] + 1
+            for axis in (0, 1)
+        )  # fmt: skip
         return (sizes[0], self.outputs, rows, columns)
 
-    def _slide(self, size: Any, axis: int) -> Any:  # noqa: ANN401 - an int, or a symbolic integer
-        a = self.attributes
-        reach = a.pads[axis] + a.pads[axis + 2] - a.dilations[axis] * (a.kernel_shape[axis] - 1) - 1
-        return (size + reach) // a.strides[axis] + 1
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelProblem(Problem):
+    """One convolution with bias, residual and activation."""
+
+    op: ClassVar[str] = "CBR"
+
+    attributes: CbrAttributes
+
+    def __post_init__(self) -> None:
+        """Refuses what no CBR can be.
+
+        Raises:
+            ValueError: what does not fit.
+        """
+        if self.dtype not in ELEMENT_BYTES:
+            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(ELEMENT_BYTES)}")
+        if len({sizes[1] for sizes in (self.x.min, self.x.opt, self.x.max)}) != 1:
+            raise ValueError(f"{self.x}: the channels must be fixed")
+        if self.channels % self.attributes.group:
+            raise ValueError(f"group {self.attributes.group} does not divide {self.channels}")
+        for sizes in (self.x.min, self.x.opt, self.x.max):
+            cbr.output_shape(sizes, self.weight_shape, self.attributes)
+
+    @property
+    def convs(self) -> tuple[KernelProblem, ...]:
+        """This one alone."""
+        return (self,)
+
+    @property
+    def group_channels(self) -> int:
+        """Input channels of one group."""
+        return self.channels // self.attributes.group
+
+    @property
+    def group_outputs(self) -> int:
+        """Output channels of one group."""
+        return self.outputs // self.attributes.group
+
+    @property
+    def taps(self) -> int:
+        """Kernel height times kernel width."""
+        return self.attributes.kernel_shape[0] * self.attributes.kernel_shape[1]
+
+    @property
+    def weight_shape(self) -> tuple[int, int, int, int]:
+        """[outputs, channels / group, kernel height, kernel width]."""
+        return (self.outputs, self.group_channels, *self.attributes.kernel_shape)
 
     def reference(
         self, x: Array, weights: Sequence[Array], biases: Sequence[Array], residual: Array | None
@@ -136,18 +151,12 @@ class KernelProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairProblem:
+class PairProblem(Problem):
     """A depthwise convolution and the pointwise one that alone reads it, as one kernel."""
 
     op: ClassVar[str] = "CBRPair"
 
     attributes: CbrPairAttributes
-    outputs: int
-    """Output channels of the pointwise convolution."""
-    dtype: str
-    """`float`, `float16` or `bfloat16`: of x, both weights, residual and y."""
-    x: ShapeRange
-    """Sizes of the input [batch, channels, height, width]; the channels are fixed."""
 
     def __post_init__(self) -> None:
         """Refuses what no CBRPair can be.
@@ -161,11 +170,6 @@ class PairProblem:
                 "depthwise"
             )
         assert self.pointwise.channels == self.channels  # Both problems have been checked as well.
-
-    @property
-    def channels(self) -> int:
-        """Channels of the input, and between the convolutions."""
-        return self.x.opt[1]
 
     @property
     def depthwise(self) -> KernelProblem:
@@ -191,27 +195,8 @@ class PairProblem:
 
     @property
     def convs(self) -> tuple[KernelProblem, ...]:
-        """The convolutions, in the order that they run."""
+        """Both."""
         return (self.depthwise, self.pointwise)
-
-    @property
-    def has_residual(self) -> bool:
-        """Whether a residual is an input."""
-        return self.attributes.pointwise.residual != "none"
-
-    @property
-    def dynamic(self) -> tuple[str, ...]:
-        """Axes of x whose size is an argument of the kernel."""
-        return self.depthwise.dynamic
-
-    def arguments(self, sizes: Sequence[Any]) -> tuple[Any, ...]:
-        """The int32 arguments of a kernel at an input [batch, channels, height, width]."""
-        return self.depthwise.arguments(sizes)
-
-    def output(self, sizes: Sequence[Any]) -> tuple[Any, int, Any, Any]:
-        """Sizes of the output [batch, outputs, rows, columns] at an input."""
-        batch, _, rows, columns = self.depthwise.output(sizes)
-        return (batch, self.outputs, rows, columns)
 
     def reference(
         self, x: Array, weights: Sequence[Array], biases: Sequence[Array], residual: Array | None
