@@ -84,7 +84,9 @@ def test_one_kernel_serves_all_sizes_of_its_range(sizes):
 )
 def test_whatever_is_called_legal_is_right(given, number, seed, tactic):
     legal = CATALOG.legal(given, Sm(number))
-    assert legal == (() if (given.dtype, number) == ("bfloat16", 75) else PAIRS)
+    height, width = given.attributes.depthwise.kernel_shape
+    none = (given.dtype, number) == ("bfloat16", 75) or width > 32 or height * width > 56
+    assert legal == (() if none else PAIRS)
     if legal:
         assert_clean(checked(tactic, given, number, seed), (tactic.name, number, given))
 
