@@ -61,7 +61,7 @@ def choose_offer(
         problem: what is to be computed.
         target: the GPU.
         allowed: whether a tactic of that name may be offered.
-        measured: a tactic whose packing is to be taken where it is legal, whatever is predicted.
+        measured: a tactic whose packing is to be taken where it is legal, before any prediction.
     """
     listed = target.catalog.list(problem, target.sm, target.shared_bytes)
     legal = [each.tactic for each in listed if each.exclusion is None]

@@ -1,4 +1,4 @@
-"""Straight from the definition: takes whatever the other families do not, and all of FP32."""
+"""Straight from the definition: takes what the other families do not, and all of FP32."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ TACTICS: tuple[Direct, ...] = (
     Direct(
         name="direct_linear",
         number=1,
-        use="whatever nothing else takes; the only one in FP32",
+        use="what no other tactic takes; the only one in FP32",
         layout="LINEAR",
     ),
     Direct(
         name="direct_hwc8",
         number=2,
-        use="whatever nothing else takes: odd groups, kernels beyond 7x7",
+        use="what no other tactic takes: odd groups, kernels beyond 7x7",
     ),
 )

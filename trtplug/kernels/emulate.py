@@ -173,7 +173,7 @@ def run_kernel(
         inputs: name -> flat bits, in order of the kernel's arguments.
         arguments: the numbers after them.
         wanted: the output in float64.
-        sizes: of the input, to be told.
+        sizes: of the input, for the verdict.
         dtype: of the output.
         layout: of the output.
         checks: what the emulator checks; all by default.

@@ -65,7 +65,7 @@ class Exclusion(str, Enum):
     DTYPE = ("dtype", "The tactic does not compute in this type.")
     SM_DTYPE = ("sm_dtype", "The SM has no arithmetic for this type; BF16 begins with sm_80.")
     SHARED_MEMORY = ("shared_memory", "A block takes more shared memory than it may.")
-    STAGES = ("stages", "Through registers, on sm_75, tiles have two stages whatever the tactic: "
+    STAGES = ("stages", "Through registers, on sm_75, tiles have two stages in every tactic: "
               "the first tactic with the tile stands for all.")  # fmt: skip
     POINTWISE = ("pointwise", "A 1x1 kernel without padding: the pointwise tactics are the same "
                  "without tests of the borders.")  # fmt: skip

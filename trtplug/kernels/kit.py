@@ -232,7 +232,7 @@ def _attributes(read: dict[str, Any]) -> CbrAttributes:
 
 
 # A line on top of each kernel's PTX says whose it is. TensorRT puts the PTX of the tactic that it
-# took into the engine: found there, it tells what the builder's log and inspector may not.
+# took into the engine: found there, it says what the builder's log and inspector may not.
 _MARK = re.compile(rb"// trtplug site=([0-9a-f]{64}) tactic=(\d{1,9})")
 _LONGEST_BYTES = 110
 _CHUNK_BYTES = 1 << 24
