@@ -92,7 +92,10 @@ def test_a_wrong_weight_is_met_by_the_models_own_output(tmp_path, monkeypatch):
     chosen = one_tactic_each(tasks)
     outcomes = compile_tasks(chosen, None, 1)
     good = read_activations(read.model, read.sizes, seed=0)
-    bad = {n: dataclasses.replace(t, weights=t.weights * 1.01) for n, t in good.items()}
+    bad = {
+        n: dataclasses.replace(t, weights=tuple(w * 1.01 for w in t.weights))
+        for n, t in good.items()
+    }
     (check,) = check_tasks(chosen, outcomes, seed=0, most_blocks=4, given=bad)
     assert check.status == "failed"
     assert check.relative_error < check.tolerance
