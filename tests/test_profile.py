@@ -85,20 +85,8 @@ url = "https://example.com/other"
 note = "2 x 512"
 """
 
-# Limits of a compute capability, from the CUDA Programming Guide's table of technical
-# specifications, and the CUDA cores of its SM, from the whitepapers.
+# CUDA cores of an SM, from the whitepapers.
 CORES_PER_SM = {75: 64, 80: 64, 86: 128, 87: 128, 89: 128, 90: 128, 100: 128, 120: 128, 121: 128}
-SHARED_KIB = {
-    75: (64, 64),
-    80: (164, 163),
-    86: (100, 99),
-    87: (164, 163),
-    89: (100, 99),
-    90: (228, 227),
-    100: (228, 227),
-    120: (100, 99),
-    121: (100, 99),
-}
 # FP16 operations per clock and SM with FP32 accumulation: GeForce, and everything else.
 FP16_PER_CLOCK = {75: (512, 1024), 86: (512, 1024), 89: (512, 1024), 120: (512, 1024)}
 FP16_PER_CLOCK |= {80: (None, 2048), 90: (None, 4096)}
@@ -154,16 +142,6 @@ def test_the_roofline_has_what_it_needs():
         assert profile.memory_bandwidth_bytes_per_s is not None
         assert profile.dense_peak.fp32_flops_per_s is not None
         assert profile.source_of("nothing") is None
-
-    check_every(BUNDLED, check, by_name)
-
-
-def test_shared_memory_and_registers_are_those_of_the_compute_capability():
-    def check(profile):
-        per_sm, per_block = SHARED_KIB[profile.sm.number]
-        assert profile.shared_memory_per_sm_bytes == per_sm * 1024
-        assert profile.shared_memory_per_block_bytes == per_block * 1024
-        assert profile.registers_per_sm == profile.registers_per_block == 65536
 
     check_every(BUNDLED, check, by_name)
 
@@ -376,6 +354,21 @@ REFUSALS = [
     ("sm_count = 10", "sm_count = " + "9" * 5000, "is not TOML"),
     ("sm_count = 10", "sm_count = " + "[" * 50_000, "is not TOML"),
 ]  # fmt: skip
+
+
+def test_facts_of_the_sm_may_be_given_and_are_not_read(tmp_path):
+    """Profiles of the first releases have them; `trtplug.kernels.sm` holds them now."""
+    write(tmp_path, GOOD)
+    (without,) = load_profiles((tmp_path,))
+    names = ("shared_memory_per_sm_bytes", "shared_memory_per_block_bytes", "registers_per_sm",
+             "registers_per_block")  # fmt: skip
+    figures, sources = ("".join(f"{n} = {v}\n" for n in names) for v in ("65536", '"paper"'))
+    text = GOOD.replace("sm_count = 10\n", "sm_count = 10\n" + figures)
+    write(tmp_path, text.replace("[source_of]\n", "[source_of]\n" + sources))
+    assert load_profiles((tmp_path,)) == (without,)
+    write(tmp_path, text)
+    with pytest.raises(ProfileInvalidError, match="registers_per_sm has no source"):
+        load_profiles((tmp_path,))
 
 
 def test_a_broken_file_is_refused_by_name(tmp_path):

@@ -89,13 +89,6 @@ class GpuProfile:
     """As sold; a GB of GPU memory is 2**30 bytes."""
     memory_bandwidth_bytes_per_s: int | None = None
     l2_bytes: int | None = None
-    shared_memory_per_sm_bytes: int | None = None
-    shared_memory_per_block_bytes: int | None = None
-    """The most that a block may opt in to."""
-    registers_per_sm: int | None = None
-    """32-bit registers."""
-    registers_per_block: int | None = None
-    """32-bit registers."""
     dense_peak: DensePeak = DensePeak()
     sources: tuple[tuple[str, Source], ...] = ()
     """Figure -> source, in order of the figures' names, such as `dense_peak.fp32_flops_per_s`."""
@@ -106,6 +99,14 @@ class GpuProfile:
 
 
 _INTEGERS = tuple(f.name for f in dataclasses.fields(GpuProfile) if f.type == "int | None")
+_OF_THE_SM = (
+    "shared_memory_per_sm_bytes",
+    "shared_memory_per_block_bytes",
+    "registers_per_sm",
+    "registers_per_block",
+)
+"""Figures that a file may give, as those of the first releases did, and that nothing reads: they
+are facts of the SM, and `trtplug.kernels.sm.SMS` has those."""
 _RATES = tuple(f.name for f in dataclasses.fields(DensePeak))
 _TEXTS = ("gpu", "sm", "architecture")
 _TABLES = ("dense_peak", "sources", "source_of")
@@ -204,7 +205,11 @@ def _build(name: str, table: Mapping[str, Any]) -> GpuProfile:
         architecture=table["architecture"],
         aliases=tuple(table.get("aliases", ())),
         dense_peak=DensePeak(**rates),
-        sources=tuple((figure, sources[source_of[figure]]) for figure in sorted(source_of)),
+        sources=tuple(
+            (figure, sources[source_of[figure]])
+            for figure in sorted(source_of)
+            if figure not in _OF_THE_SM
+        ),
         **{key: table[key] for key in _INTEGERS if key in table},
     )
 
@@ -217,7 +222,7 @@ def _problems(name: str, table: Mapping[str, Any]) -> Iterator[str]:
         return
     if not _STEM.fullmatch(name):
         yield f"the file name {name!r} must be lower-case letters, digits and single dashes"
-    yield from _unknown("", table, (*_TEXTS, "aliases", *_INTEGERS, *_TABLES))
+    yield from _unknown("", table, (*_TEXTS, "aliases", *_INTEGERS, *_OF_THE_SM, *_TABLES))
     yield from _text_problems(table)
     yield from _name_problems(name, table)
     yield from _figure_problems(table)
@@ -246,7 +251,7 @@ def _name_problems(name: str, table: Mapping[str, Any]) -> Iterator[str]:
 
 def _figure_problems(table: Mapping[str, Any]) -> Iterator[str]:
     yield from _unknown("dense_peak.", table.get("dense_peak", {}), _RATES)
-    for key in _INTEGERS:
+    for key in (*_INTEGERS, *_OF_THE_SM):
         # `type(...) is int`: TOML's true is a Python int.
         if key in table and not (type(table[key]) is int and 0 < table[key] < _LIMIT):
             yield f"{key} must be a positive whole number, not {table[key]!r}"
@@ -260,7 +265,7 @@ def _source_problems(table: Mapping[str, Any]) -> Iterator[str]:
     for key, entry in sources.items():
         yield from _entry_problems(key, entry)
     rates = (f"dense_peak.{key}" for key in table.get("dense_peak", {}))
-    figures = ("sm", *(key for key in _INTEGERS if key in table), *rates)
+    figures = ("sm", *(key for key in (*_INTEGERS, *_OF_THE_SM) if key in table), *rates)
     yield from (f"{figure} has no source" for figure in figures if figure not in source_of)
     yield from (f"source_of.{key} belongs to no figure" for key in source_of if key not in figures)
     for figure, key in source_of.items():

@@ -6,7 +6,7 @@ import pytest
 
 from trtplug import errors
 from trtplug.cli.main import main, main_inner
-from trtplug.kernels.either import ALL_TACTICS
+from trtplug.kernels.catalog import CATALOG
 
 SMALL = ("--shape", "x=1x3x32x32", "--precision", "fp16", "--target", "sm_89")
 
@@ -20,7 +20,7 @@ def test_list_names_every_tactic_in_each_format(capsys):
     for form in ("text", "markdown", "json"):
         status, said = run(capsys, "list", "--format", form)
         assert status == errors.DONE
-        assert all(t.name in said.out for t in ALL_TACTICS)
+        assert all(t.name in said.out for t in CATALOG.tactics)
     record = json.loads(said.out)["tactics"][0]
     assert {"tactic", "number", "dtypes", "sms", "layout", "shared_bytes"} <= record.keys()
 
@@ -85,16 +85,16 @@ def test_the_text_of_a_pair_names_both_convolutions(capsys, det):
 
 
 def test_a_source_that_is_refused_is_a_status_and_the_others_go_on(capsys, det, monkeypatch):
-    from trtplug.kernels import listing as candidates
+    from trtplug.kernels.depthwise import Depthwise
     from trtplug.kernels.source import assemble
 
-    real = candidates.generate_either
+    real = Depthwise.generate
 
     def broken(tactic, *given):
         good = real(tactic, *given)
         return assemble("k", "no CUDA") if tactic.name == "depthwise_1" else good
 
-    monkeypatch.setattr(candidates, "generate_either", broken)
+    monkeypatch.setattr(Depthwise, "generate", broken)
     site = ("--site", "p2o.Conv.1", "--tactic", "depthwise_1", "--tactic", "depthwise_2")
     status, said = run(capsys, "compile", det, *SMALL, *site, "--format", "json")
     assert status == errors.BUILD_FAILED

@@ -40,7 +40,7 @@ def test_pairs_and_why_others_are_none(det, capsys):
         "pointwise": "p2o.Conv.2",
         "between": document["sites"][1]["output"],
         "between_dims": [1, 16, 320, 320],
-        "bytes_spared": 2 * 4 * 16 * 320 * 320,
+        "bytes_saved": 2 * 4 * 16 * 320 * 320,
     }
     reasons = {m["conv"]: (m["reason"], m["node"]) for m in document["pair_near_misses"]}
     assert reasons["p2o.Conv.21"] == ("multi_consumer", "p2o.GlobalAveragePool.0")

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.kernels.kernels import find_tactic
 from tests.kernels.problems import problem
 from trtplug.emulator.checks import Checks
-from trtplug.kernels.catalog import find_tactic
-from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.kernels.generate import generate
-from trtplug.kernels.run_check import Checked, random_tensors, run_tactic
+from trtplug.kernels.compile import CompiledKernel, compile_kernel
+from trtplug.kernels.emulate import Checked, random_tensors, run_tactic
 from trtplug.target import Sm
 
 DENSE = problem((1, 24, 9, 9), 36, activation="relu", residual="before_activation")
@@ -165,14 +164,14 @@ def run(mutant: Mutant, *, mutated: bool = True) -> Checked:
     assert tactic is not None
     given = DEPTHWISE if mutant.tactic.startswith("depthwise") else DENSE
     sm = Sm(mutant.sm)
-    source = generate(tactic, given, sm)
+    source = tactic.generate(given, sm)
     if mutated:
         headers = dict(source.headers)
         assert headers[mutant.header].count(mutant.old) == 1, "the kernel has changed: so must this"
         headers[mutant.header] = headers[mutant.header].replace(mutant.old, mutant.new)
         source = dataclasses.replace(source, headers=tuple(headers.items()))
     outcome = compile_kernel(source, sm, None)
-    assert isinstance(outcome, Kernel), outcome.log
+    assert isinstance(outcome, CompiledKernel), outcome.log
     tensors = random_tensors(given, given.x.opt, np.random.default_rng(0))
     return run_tactic(tactic, given, outcome.ptx, tensors, checks=Checks(steps=mutant.steps))
 

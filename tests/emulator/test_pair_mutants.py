@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from tests.emulator.test_kernel_mutants import Mutant
+from tests.kernels.kernels import find_tactic
 from tests.kernels.pair_problems import pair
 from trtplug.emulator.checks import Checks
-from trtplug.kernels.compile import Kernel, compile_kernel
-from trtplug.kernels.pair_catalog import find_pair_tactic
-from trtplug.kernels.pair_check import random_pair_tensors, run_pair
-from trtplug.kernels.pair_generate import generate_pair
+from trtplug.kernels.compile import CompiledKernel, compile_kernel
+from trtplug.kernels.emulate import random_tensors, run_tactic
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
-    from trtplug.kernels.run_check import Checked
+    from trtplug.kernels.emulate import Checked
 
 GIVEN = pair((1, 75, 9, 9), 36, residual="after_activation")
 
@@ -101,18 +100,18 @@ MUTANTS = {
 
 
 def run(mutant: Mutant | None, sm: int = 80) -> Checked:
-    tactic = find_pair_tactic(NAME)
+    tactic = find_tactic(NAME)
     assert tactic is not None
-    source = generate_pair(tactic, GIVEN, Sm(sm))
+    source = tactic.generate(GIVEN, Sm(sm))
     if mutant is not None:
         headers = dict(source.headers)
         assert headers[mutant.header].count(mutant.old) == 1, "the kernel has changed: so must this"
         headers[mutant.header] = headers[mutant.header].replace(mutant.old, mutant.new)
         source = dataclasses.replace(source, headers=tuple(headers.items()))
     outcome = compile_kernel(source, Sm(sm), None)
-    assert isinstance(outcome, Kernel), outcome.log
-    tensors = random_pair_tensors(GIVEN, GIVEN.x.opt, np.random.default_rng(0))
-    return run_pair(tactic, GIVEN, outcome.ptx, tensors, checks=Checks())
+    assert isinstance(outcome, CompiledKernel), outcome.log
+    tensors = random_tensors(GIVEN, GIVEN.x.opt, np.random.default_rng(0))
+    return run_tactic(tactic, GIVEN, outcome.ptx, tensors, checks=Checks())
 
 
 @pytest.mark.parametrize("sm", [75, 80])

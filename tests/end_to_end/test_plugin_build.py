@@ -12,9 +12,9 @@ import onnx
 import pytest
 
 from tests.doubles.site import Site, make_site
+from tests.kernels.kernels import SINGLES
 from tests.models import conv_chain, conv_relu, save
 from trtplug.bundle.manifest import read_manifest, verify_bundle
-from trtplug.kernels.catalog import TACTICS
 from trtplug.lock.lock import Lock, read_lock
 from trtplug.plugin.evidence import SCHEMA
 
@@ -114,7 +114,7 @@ def test_a_tactic_among_several_is_known_by_the_kernel_in_the_engine(site: Site)
     assert choice["tactic"] in choice["tactics"]
     assert (locked.tactic, locked.ptx_sha256) == (choice["tactic"], choice["kernel_sha256"])
     (layer,) = (x for x in report_file(site)["layers"] if x["type"] == "PluginV3")
-    (tactic,) = (t for t in TACTICS if t.name == choice["tactic"])
+    (tactic,) = (t for t in SINGLES if t.name == choice["tactic"])
     assert layer["kernel"] == f"CBR_{tactic.number}"
 
 

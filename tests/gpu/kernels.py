@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from trtplug.kernels.compile import Kernel, compile_kernel
+from trtplug.kernels.compile import CompiledKernel, compile_kernel
 from trtplug.kernels.nvrtc import compile_source
 from trtplug.kernels.source import KernelSource
 from trtplug.target import Sm
@@ -80,7 +80,7 @@ extern "C" __global__ void probe(const unsigned short* x, int n, unsigned short*
 """FP16, HWC8, 3 channels, n pixels: 1 where a lane of the padding is not zero, else 0."""
 
 
-def compile_probe(text: str, sm: int) -> Kernel:
+def compile_probe(text: str, sm: int) -> CompiledKernel:
     """The kernel `probe` of a source.
 
     Raises:
@@ -88,7 +88,7 @@ def compile_probe(text: str, sm: int) -> Kernel:
     """
     source = KernelSource(name="probe", text=text, headers=())
     outcome = compile_kernel(source, Sm(sm), None)
-    if not isinstance(outcome, Kernel):
+    if not isinstance(outcome, CompiledKernel):
         raise RuntimeError(f"NVRTC: {outcome.log[-300:]}")
     return outcome
 

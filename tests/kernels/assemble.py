@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from trtplug.kernels.tools import find_tool
+from trtplug.kernels.loop import find_tool
 
 
 def assemble_ptx(ptx: str, sm: str) -> str:

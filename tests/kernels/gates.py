@@ -16,19 +16,17 @@ from tests.kernels.problems import problem
 from trtplug.emulator.checks import Checks
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
+from trtplug.kernels.catalog import CATALOG
 from trtplug.kernels.compile import compile_kernel, compile_many
-from trtplug.kernels.either import ALL_TACTICS, generate_either, list_either, threads_of_either
-from trtplug.kernels.either_check import random_either
-from trtplug.kernels.generate import KERNEL
+from trtplug.kernels.depthwise import Depthwise
+from trtplug.kernels.direct import Direct
+from trtplug.kernels.emulate import empty_output, input_arrays, random_tensors
+from trtplug.kernels.gemm import Gemm
 from trtplug.kernels.loop import count_loops
-from trtplug.kernels.pair_catalog import PairTactic
-from trtplug.kernels.pair_check import pair_arrays
-from trtplug.kernels.pair_generate import PAIR_KERNEL
-from trtplug.kernels.run_check import empty_output, input_arrays
+from trtplug.kernels.pair import PairTactic
 from trtplug.kernels.sass import LOCAL, MainLoop
-from trtplug.kernels.symbolic import launch_on
-from trtplug.kernels.tactic import Depthwise, Direct, Gemm, Stem
-from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm
+from trtplug.kernels.sm import SMS, Usage, blocks_per_sm
+from trtplug.kernels.stem import Stem
 from trtplug.target import Sm
 
 CUTLASS_SHARE = {
@@ -91,7 +89,7 @@ def _sample(tactic):
             return problem((8, 30, 28, 28), 45, group=3, dtype=dtype, **fused)
 
 
-SAMPLES = {tactic.name: _sample(tactic) for tactic in ALL_TACTICS}
+SAMPLES = {tactic.name: _sample(tactic) for tactic in CATALOG.tactics}
 
 
 def sample_of(tactic):
@@ -117,13 +115,13 @@ def measure_all(tactics, number, jobs=1):
     """The figures of several tactics on one SM, in order."""
     sm = Sm(number)
     there = [t for t in tactics if _is_legal(t, sm)]
-    sources = [(generate_either(t, sample_of(t), sm), sm) for t in there]
+    sources = [(t.generate(sample_of(t), sm), sm) for t in there]
     kernels = compile_many(sources, None, jobs)
     found = {
         tactic.name: Figures(
             usage=kernel.usage,
             loop=loop,
-            blocks=blocks_per_sm(kernel.usage, threads_of_either(tactic), LIMITS[number]),
+            blocks=blocks_per_sm(kernel.usage, tactic.threads, SMS[number]),
         )
         for tactic, kernel, loop in zip(
             there, kernels, count_loops(kernels, None, jobs), strict=True
@@ -133,19 +131,17 @@ def measure_all(tactics, number, jobs=1):
 
 
 def _is_legal(tactic, sm):
-    found = list_either(sample_of(tactic), sm, 48 * 1024)
-    return any(c.tactic == tactic and c.exclusion is None for c in found)
+    return tactic.exclusion(sample_of(tactic), sm, 48 * 1024) is None
 
 
 def count(tactic, number):
     """The emulator's counters over one block of the sample, inside an image."""
     given = sample_of(tactic)
-    kernel = compile_kernel(generate_either(tactic, given, Sm(number)), Sm(number), None)
-    tensors = random_either(tactic, given, given.x.opt, np.random.default_rng(0))
-    of_pair = isinstance(tactic, PairTactic)
-    inputs = (pair_arrays if of_pair else input_arrays)(tactic, given, tensors)
+    kernel = compile_kernel(tactic.generate(given, Sm(number)), Sm(number), None)
+    tensors = random_tensors(given, given.x.opt, np.random.default_rng(0))
+    inputs = input_arrays(tactic, given, tensors)
     y = empty_output(given.output(given.x.opt), given.dtype, tactic.layout)
-    launching = launch_on(tactic, given, given.x.opt)
+    launching = tactic.launch(given, given.x.opt)
     arguments = [
         *(Buffer(name=n, data=d) for n, d in inputs.items()),
         *given.arguments(given.x.opt),
@@ -153,7 +149,7 @@ def count(tactic, number):
     ]
     return launch(
         parse_module(kernel.ptx),
-        PAIR_KERNEL if of_pair else KERNEL,
+        tactic.kernel,
         launching.grid,
         launching.block,
         0,

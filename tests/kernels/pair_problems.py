@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from tests.kernels.problems import activations
-from trtplug.kernels.pair_problem import PairProblem
+from tests.kernels.problems import activations, input_sizes, kernels
+from trtplug.kernels.problem import PairProblem
 from trtplug.ops.cbr import RESIDUALS, CbrAttributes
 from trtplug.ops.cbr_pair import CbrPairAttributes
 from trtplug.tensor import ShapeRange
@@ -46,14 +46,11 @@ def pair(
 
 @st.composite
 def pairs(draw, dtypes=("float16",)):
-    """Any pair with channels to 80, sizes to 33, batch to 3, kernels to 7."""
-    kernel = draw(st.tuples(*2 * [st.integers(1, 7)]))
+    """Any pair with channels to 80, sizes to 33, batch to 3, kernels to 7 (to 70), pads to 7."""
+    kernel = draw(kernels(long=draw(st.integers(0, 6)) == 6))
     dilations = draw(st.tuples(*2 * [st.integers(1, 2)]))
-    pads = draw(st.tuples(*4 * [st.integers(0, 3)]))
-    sizes = tuple(
-        draw(st.integers(max(1, d * (k - 1) + 1 - pads[axis] - pads[axis + 2]), 33))
-        for axis, (k, d) in enumerate(zip(kernel, dilations, strict=True))
-    )
+    pads = draw(st.tuples(*4 * [st.integers(0, 7)]))
+    sizes = draw(input_sizes(kernel, dilations, pads))
     x = (draw(st.integers(1, 3)), draw(st.integers(1, LARGEST_CHANNELS)), *sizes)
     grown = tuple(n + int(axis != 1 and draw(st.booleans())) for axis, n in enumerate(x))
     return pair(

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from trtplug.kernels.problem import Problem
+from trtplug.kernels.problem import KernelProblem
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS, CbrAttributes
 from trtplug.tensor import ShapeRange
 
@@ -20,7 +20,7 @@ def problem(
     **attributes,
 ):
     """A problem on an input of sizes `x` [N, C, H, W]; `least` is the smallest it may be."""
-    return Problem(
+    return KernelProblem(
         attributes=CbrAttributes(kernel_shape=kernel, strides=strides, pads=pads, **attributes),
         outputs=outputs,
         dtype=dtype,
@@ -30,7 +30,9 @@ def problem(
 
 @st.composite
 def problems(draw, dtypes=("float16",)):
-    """Any problem with channels to 80, sizes to 33, batch to 3, kernels to 7.
+    """Any problem with channels to 80, sizes to 33, batch to 3, kernels to 7, pads to 7.
+
+    Long ones have kernels of 8 to 70 along one axis, on few channels, and larger inputs to match.
 
     What some tactics are for is drawn as such: by chance hardly any problem would be 1x1 without
     padding, or have as few channels as a first layer.
@@ -39,15 +41,12 @@ def problems(draw, dtypes=("float16",)):
     group, channels, outputs = draw(_channels(kind))
     dilations = draw(st.tuples(*2 * [st.integers(1, 2)]))
     flat = kind == "pointwise"
-    kernel = (1, 1) if flat else draw(st.tuples(*2 * [st.integers(1, 7)]))
-    pads = (0, 0, 0, 0) if flat else draw(st.tuples(*4 * [st.integers(0, 3)]))
-    sizes = tuple(
-        draw(st.integers(max(1, d * (k - 1) + 1 - pads[axis] - pads[axis + 2]), 33))
-        for axis, (k, d) in enumerate(zip(kernel, dilations, strict=True))
-    )
+    kernel = (1, 1) if flat else draw(kernels(long=kind == "long"))
+    pads = (0, 0, 0, 0) if flat else draw(st.tuples(*4 * [st.integers(0, 7)]))
+    sizes = draw(input_sizes(kernel, dilations, pads))
     x = (draw(st.integers(1, 3)), channels, *sizes)
     dynamic = draw(st.tuples(*3 * [st.booleans()]))
-    return Problem(
+    return KernelProblem(
         attributes=CbrAttributes(
             kernel_shape=kernel,
             strides=draw(st.tuples(*2 * [st.integers(1, 3)])),
@@ -63,15 +62,34 @@ def problems(draw, dtypes=("float16",)):
     )
 
 
+@st.composite
+def kernels(draw, *, long):
+    """Kernel height and width, to 7; of a long one one of them is 8 to 70, the other 1 or 2."""
+    if not long:
+        return draw(st.tuples(*2 * [st.integers(1, 7)]))
+    sides = (draw(st.integers(1, 2)), draw(st.integers(8, 70)))
+    return sides if draw(st.booleans()) else sides[::-1]
+
+
+@st.composite
+def input_sizes(draw, kernel, dilations, pads):
+    """Height and width, to 33 or a little more than the window needs."""
+    needed = [
+        max(1, d * (k - 1) + 1 - pads[axis] - pads[axis + 2])
+        for axis, (k, d) in enumerate(zip(kernel, dilations, strict=True))
+    ]
+    return tuple(draw(st.integers(n, max(33, n + 3))) for n in needed)
+
+
 def _grown(x, dynamic):
     """The same sizes, one more on each dynamic axis."""
     batch, height, width = (int(flag) for flag in dynamic)
     return (x[0] + batch, x[1], x[2] + height, x[3] + width)
 
 
-KINDS = ("dense", "pointwise", "stem", "depthwise", "grouped", "eights")
+KINDS = ("dense", "pointwise", "stem", "depthwise", "grouped", "eights", "long")
 """Each as often: any, 1x1 without padding, few channels, a filter a channel, groups of any size,
-groups of multiples of 8."""
+groups of multiples of 8, kernels of 8 to 70 along one axis."""
 
 
 @st.composite
@@ -80,6 +98,11 @@ def _channels(draw, kind):
     if kind in ("dense", "pointwise", "stem"):
         most = 4 if kind == "stem" else LARGEST_CHANNELS
         return 1, draw(st.integers(1, most)), draw(st.integers(1, LARGEST_CHANNELS))
+    if kind == "long":
+        channels = draw(st.integers(1, 10))
+        one_each = draw(st.booleans())
+        outputs = channels if one_each else draw(st.integers(1, 10))
+        return channels if one_each else 1, channels, outputs
     if kind == "depthwise":
         channels = draw(st.integers(1, LARGEST_CHANNELS))
         return channels, channels, channels

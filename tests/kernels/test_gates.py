@@ -5,14 +5,13 @@ import dataclasses
 import pytest
 
 from tests.kernels.gates import count, gate, measure, measure_all, sample_of, traffic_faults
+from tests.kernels.kernels import PAIRS, SINGLES, find_tactic
 from trtplug.emulator.counters import AccessCount, Counters
-from trtplug.kernels.catalog import TACTICS, find_tactic
-from trtplug.kernels.either import ALL_TACTICS
-from trtplug.kernels.pair_catalog import PAIR_TACTICS
-from trtplug.kernels.pair_work import made_between, pair_work_of
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.family import SECTOR_BYTES
+from trtplug.kernels.pair import PairTactic
 from trtplug.kernels.sass import MainLoop
-from trtplug.kernels.usage import LIMITS
-from trtplug.kernels.work import SECTOR_BYTES, work_of
+from trtplug.kernels.sm import SMS
 
 ABSENT_ON_75 = {"igemm_128x128x32_s3", "igemm_128x64x32_s4", "igemm_64x64x64_s3"}
 """Through registers there are two stages: these are no other kernels there."""
@@ -28,12 +27,12 @@ def some_tactics(number):
     Every tactic on every SM takes minutes: scripts/bench_kernels does that.
     """
     if number == 80:
-        return ALL_TACTICS
-    turn = sorted(LIMITS).index(number) % 3
-    return tuple(t for i, t in enumerate(ALL_TACTICS) if i % 3 == turn or t.name in NEAR)
+        return CATALOG.tactics
+    turn = sorted(SMS).index(number) % 3
+    return tuple(t for i, t in enumerate(CATALOG.tactics) if i % 3 == turn or t.name in NEAR)
 
 
-@pytest.mark.parametrize("number", sorted(LIMITS))
+@pytest.mark.parametrize("number", sorted(SMS))
 def test_static_gates_on_every_sm(number):
     tactics = some_tactics(number)
     found = dict(zip(tactics, measure_all(tactics, number, jobs=2), strict=True))
@@ -43,28 +42,17 @@ def test_static_gates_on_every_sm(number):
     assert {name: faults for name, faults in missed.items() if faults} == {}
 
 
-@pytest.mark.parametrize("tactic", TACTICS, ids=lambda t: t.name)
+@pytest.mark.parametrize("tactic", [*SINGLES, *PAIRS], ids=lambda t: t.name)
 def test_memory_is_used_at_the_ideal_and_as_predictions_reckon(tactic):
     """No tactic meets a bank twice; implicit GEMMs ask for no sector in vain."""
-    found, work = count(tactic, 80), work_of(tactic, sample_of(tactic))
+    given = sample_of(tactic)
+    found, work = count(tactic, 80), tactic.work(given)
     assert traffic_faults(tactic, found) == []
     loads = sum(a.units for a in found.global_ if not a.opcode.startswith("st")) * SECTOR_BYTES
     assert work.l1_bytes + work.l2_bytes == pytest.approx(loads, rel=0.2)
     waves = sum(a.units for a in found.shared) * 128
     assert work.shared_bytes == pytest.approx(waves, rel=0.2)
-    assert work.multiply_adds == pytest.approx(found.multiply_adds, rel=0.05)
-
-
-@pytest.mark.parametrize("tactic", PAIR_TACTICS, ids=lambda t: t.name)
-def test_pairs_use_memory_at_the_ideal_and_as_predictions_reckon(tactic):
-    found, given = count(tactic, 80), sample_of(tactic)
-    work = pair_work_of(tactic, given)
-    assert traffic_faults(tactic, found) == []
-    loads = sum(a.units for a in found.global_ if not a.opcode.startswith("st")) * SECTOR_BYTES
-    assert work.l1_bytes + work.l2_bytes == pytest.approx(loads, rel=0.2)
-    waves = sum(a.units for a in found.shared) * 128
-    assert work.shared_bytes == pytest.approx(waves, rel=0.2)
-    made = made_between(tactic, given)
+    made = tactic.depthwise_multiply_adds(given) if isinstance(tactic, PairTactic) else 0
     assert work.multiply_adds + made == pytest.approx(found.multiply_adds, rel=0.05)
 
 

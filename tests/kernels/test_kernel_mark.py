@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.kernels import kernel_mark
-from trtplug.kernels.kernel_mark import find_marks, mark_ptx
+from trtplug.kernels import kit
+from trtplug.kernels.kit import find_marks, mark_ptx
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_marks_across_chunks(tmp_path_factory, marks, gaps, chunk):
         b"".join(b"\0" * gap + text for gap, text in zip(gaps, [*texts, b""], strict=False))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_mark, "_CHUNK_BYTES", chunk)
+        patch.setattr(kit, "_CHUNK_BYTES", chunk)
         found = find_marks(file)
     wanted = {site: tuple(sorted({n for s, n in marks if s == site})) for site, _ in marks}
     assert found == wanted

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.pair_legal import legal_pair_tactics
 from tests.kernels.pair_problems import pair, pairs
 from tests.kernels.problems import problem, problems
 from trtplug.errors import DocumentError
+from trtplug.kernels.catalog import CATALOG
 from trtplug.kernels.kit import (
     KIT_FILE,
     KitKernel,
@@ -25,7 +25,6 @@ from trtplug.kernels.kit import (
     read_ptx,
     write_kit,
 )
-from trtplug.kernels.space import legal_tactics
 from trtplug.target import Sm
 
 PTX = {ptx_digest(text): text for text in ("// one\n", "// two\n", "// größer\n")}
@@ -39,8 +38,7 @@ def site(given=None, tactic="igemm_128x64x32_s3", ptx=ONE) -> KitSite:
 
 @given(st.one_of(problems(("float", "float16")), pairs()))
 def test_a_site_survives_writing_and_reading(tmp_path_factory, given):
-    tactics = legal_tactics if hasattr(given.attributes, "group") else legal_pair_tactics
-    one = site(given, tactics(given, Sm(90))[0].name)
+    one = site(given, CATALOG.legal(given, Sm(90))[0].name)
     kit = make_kit(90, [one, one])
     folder = tmp_path_factory.mktemp("kit")
     write_kit(kit, PTX, folder)
@@ -87,15 +85,6 @@ def test_kernels_that_cannot_stand_side_by_side_are_refused(names, words):
     kernels = tuple(KitKernel(tactic=n, ptx_sha256=ONE) for n in names)
     with pytest.raises(ValueError, match=words):
         KitSite(problem=problem((1, 64, 14, 14), 64), kernels=kernels)
-
-
-def test_one_site_reads_one_type_of_input():
-    stems = [t.name for t in legal_tactics(problem((1, 3, 32, 32), 64), Sm(90)) if "stem" in t.name]
-    kinds = {site(problem((1, 3, 32, 32), 64), name).x_dtype for name in stems}
-    assert kinds == {"float", "float16"}
-    kernels = tuple(KitKernel(tactic=n, ptx_sha256=ONE) for n in stems)
-    with pytest.raises(ValueError, match="of one site"):
-        KitSite(problem=problem((1, 3, 32, 32), 64), kernels=kernels)
 
 
 def damaged(folder, **fields) -> None:

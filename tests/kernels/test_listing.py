@@ -1,13 +1,15 @@
 """Tasks, and the document about them."""
 
+import dataclasses
+
 import pytest
 
+from tests.kernels.kernels import SINGLES
 from tests.models import conv_chain, conv_relu, save
 from trtplug.document import to_json
-from trtplug.kernels.catalog import TACTICS
+from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.compile import Refused
 from trtplug.kernels.listing import (
-    Place,
     compile_tasks,
     count_task_loops,
     list_tasks,
@@ -32,30 +34,30 @@ def chain(tmp_path):
 
 
 def test_every_tactic_is_a_task_or_excluded_once_for_each_place(chain):
-    places = tuple(Place(sm=Sm(n), profile=None) for n in (75, 89))
-    tasks, excluded = list_tasks(chain.asked, places, LIMIT)
-    listed = [(t.candidate.tactic.name, str(t.place.sm)) for t in tasks]
+    places = tuple(KernelTarget(sm=Sm(n), profile=None) for n in (75, 89))
+    tasks, excluded = list_tasks(chain.asked, places)
+    listed = [(t.tactic.name, str(t.target.sm)) for t in tasks]
     out = [(e.tactic, e.sm) for e in excluded]
-    every = [(t.name, sm) for sm in ("sm_75", "sm_89") for t in TACTICS]
+    every = [(t.name, sm) for sm in ("sm_75", "sm_89") for t in SINGLES]
     assert sorted(listed + out) == sorted(every)
     assert ("igemm_128x128x32_s3", "sm_75") in out
     assert {e.reason for e in excluded} >= {"dtype", "stages", "not_pointwise", "channels"}
     # Larger tiles where a block may have more.
-    more, _ = list_tasks(chain.asked, places, 48 * 1024)
+    more, _ = list_tasks(
+        chain.asked, tuple(dataclasses.replace(p, shared_bytes=48 * 1024) for p in places)
+    )
     assert len(more) > len(tasks)
 
 
 def test_an_sm_that_nobody_compiles_for_excludes_all(chain):
-    tasks, excluded = list_tasks(chain.asked, (Place(sm=Sm(70), profile=None),), LIMIT)
+    tasks, excluded = list_tasks(chain.asked, (KernelTarget(sm=Sm(70), profile=None),))
     assert tasks == ()
     assert {e.reason for e in excluded} == {"sm"}
 
 
 def test_the_document_has_what_became_of_each(chain, l4):
-    tasks, excluded = list_tasks(chain.asked, (Place(sm=Sm(89), profile=l4),), LIMIT)
-    tasks = tuple(
-        t for t in tasks if t.candidate.tactic.name in ("igemm_64x64x32_s4", "direct_hwc8")
-    )
+    tasks, excluded = list_tasks(chain.asked, (KernelTarget(sm=Sm(89), profile=l4),))
+    tasks = tuple(t for t in tasks if t.tactic.name in ("igemm_64x64x32_s4", "direct_hwc8"))
     good, other = compile_tasks(tasks, None, 2)
     bad = Refused(
         name=other.name, sm=other.sm, digest=other.digest, status="refused", log="k.cu: error: no"
@@ -76,7 +78,7 @@ def test_the_document_has_what_became_of_each(chain, l4):
 
 
 def test_without_a_profile_nothing_is_predicted(chain):
-    tasks, excluded = list_tasks(chain.asked, (Place(sm=Sm(87), profile=None),), LIMIT)
+    tasks, excluded = list_tasks(chain.asked, (KernelTarget(sm=Sm(87), profile=None),))
     tasks = tasks[:1]
     outcomes = compile_tasks(tasks, None, 1)
     loops = count_task_loops(outcomes, None, 1)
@@ -88,5 +90,5 @@ def test_without_a_profile_nothing_is_predicted(chain):
 
 def test_a_float_model_has_the_direct_kernel_alone(tmp_path):
     found = read_problems(save(conv_relu(), tmp_path / "m.onnx"), (), "keep")
-    tasks, _ = list_tasks(found.asked, (Place(sm=Sm(90), profile=None),), LIMIT)
-    assert [t.candidate.tactic.name for t in tasks] == ["direct_linear"]
+    tasks, _ = list_tasks(found.asked, (KernelTarget(sm=Sm(90), profile=None),))
+    assert [t.tactic.name for t in tasks] == ["direct_linear"]

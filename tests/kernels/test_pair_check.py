@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.kernels import assert_clean
-from tests.kernels.pair_kernels import checked, compiled
-from tests.kernels.pair_legal import legal_pair_tactics
+from tests.kernels.kernels import PAIRS, assert_clean, checked, compiled, find_tactic
 from tests.kernels.pair_problems import pair, pairs
-from tests.kernels.test_run_check import FAMILIES, PARAMETERS
-from trtplug.kernels.pair_catalog import PAIR_TACTICS, find_pair_tactic
-from trtplug.kernels.pair_check import random_pair_tensors, run_pair
+from tests.kernels.test_emulate import FAMILIES, PARAMETERS
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.emulate import random_tensors, run_tactic
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS
 from trtplug.target import Sm
 
@@ -27,7 +25,7 @@ EVEN = pair((1, 96, 14, 14), 24)
 
 
 @pytest.mark.parametrize("number", [75, 80])
-@pytest.mark.parametrize("tactic", PAIR_TACTICS, ids=lambda t: t.name)
+@pytest.mark.parametrize("tactic", PAIRS, ids=lambda t: t.name)
 def test_each_tactic(tactic, number):
     result = checked(tactic, HARD, number, seed=number)
     assert_clean(result, tactic.name)
@@ -36,10 +34,10 @@ def test_each_tactic(tactic, number):
 
 @pytest.mark.parametrize("number", FAMILIES)
 def test_each_sm_family(number):
-    assert_clean(checked(find_pair_tactic("pair_32x64x64"), HARD, number, seed=1), number)
+    assert_clean(checked(find_tactic("pair_32x64x64"), HARD, number, seed=1), number)
 
 
-@pytest.mark.parametrize("tactic", PAIR_TACTICS, ids=lambda t: t.name)
+@pytest.mark.parametrize("tactic", PAIRS, ids=lambda t: t.name)
 def test_memory_is_read_and_written_without_waste(tactic):
     counters = checked(tactic, EVEN, 80).counters
     assert (counters.shared_ratio, counters.global_ratio) == (1.0, 1.0)
@@ -49,32 +47,32 @@ def test_memory_is_read_and_written_without_waste(tactic):
 def test_each_activation_at_both_places(activation):
     one = {"activation": activation, **PARAMETERS.get(activation, {})}
     given = pair((1, 12, 6, 6), 12, first=one, second=one)
-    assert_clean(checked(find_pair_tactic("pair_32x64x64"), given, 80, seed=2), activation)
+    assert_clean(checked(find_tactic("pair_32x64x64"), given, 80, seed=2), activation)
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("number", [75, 80])
 def test_each_residual(residual, number):
     given = pair((1, 20, 7, 5), 20, second={"activation": "tanh"}, residual=residual)
-    assert_clean(checked(find_pair_tactic("pair_128x64x32"), given, number, seed=3), residual)
+    assert_clean(checked(find_tactic("pair_128x64x32"), given, number, seed=3), residual)
 
 
 @pytest.mark.parametrize("channels", [1, 7, 8, 31, 32, 33, 64, 65])
 def test_padding_lanes_are_not_trusted(channels):
     for name in ("pair_64x256x32", "pair_64x32x64"):
         given = pair((1, channels, 5, 5), 9)
-        assert_clean(checked(find_pair_tactic(name), given, 80, seed=channels), (name, channels))
+        assert_clean(checked(find_tactic(name), given, 80, seed=channels), (name, channels))
 
 
 def test_bf16():
     given = dataclasses.replace(HARD, dtype="bfloat16")
-    assert_clean(checked(find_pair_tactic("pair_64x128x32"), given, 80, seed=4), "bf16")
+    assert_clean(checked(find_tactic("pair_64x128x32"), given, 80, seed=4), "bf16")
 
 
 @pytest.mark.parametrize("sizes", [(1, 75, 6, 9), (2, 75, 8, 10), (2, 75, 9, 11)])
 def test_one_kernel_serves_all_sizes_of_its_range(sizes):
     assert HARD.dynamic == ("batch", "height", "width")
-    assert_clean(checked(find_pair_tactic("pair_64x32x64"), HARD, 80, seed=5, sizes=sizes), sizes)
+    assert_clean(checked(find_tactic("pair_64x32x64"), HARD, 80, seed=5, sizes=sizes), sizes)
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -82,26 +80,28 @@ def test_one_kernel_serves_all_sizes_of_its_range(sizes):
     pairs(dtypes=("float16", "float16", "bfloat16")),
     st.sampled_from(FAMILIES),
     st.integers(0, 2**32 - 1),
-    st.sampled_from(PAIR_TACTICS),
+    st.sampled_from(PAIRS),
 )
 def test_whatever_is_called_legal_is_right(given, number, seed, tactic):
-    legal = legal_pair_tactics(given, Sm(number))
-    assert legal == (() if (given.dtype, number) == ("bfloat16", 75) else PAIR_TACTICS)
+    legal = CATALOG.legal(given, Sm(number))
+    height, width = given.attributes.depthwise.kernel_shape
+    none = (given.dtype, number) == ("bfloat16", 75) or width > 32 or height * width > 56
+    assert legal == (() if none else PAIRS)
     if legal:
         assert_clean(checked(tactic, given, number, seed), (tactic.name, number, given))
 
 
 def test_a_sample_of_blocks_checks_what_they_write():
     given = pair((1, 16, 40, 40), 300)
-    result = checked(find_pair_tactic("pair_64x256x32"), given, 80, blocks=(0, 7, 49))
+    result = checked(find_tactic("pair_64x256x32"), given, 80, blocks=(0, 7, 49))
     assert_clean(result, "sample")
     assert (result.blocks, result.grid_blocks) == (3, 50)
 
 
 def test_wrong_numbers_are_said():
-    tactic = find_pair_tactic("pair_32x64x64")
-    tensors = random_pair_tensors(HARD, HARD.x.opt, np.random.default_rng(0))
+    tactic = find_tactic("pair_32x64x64")
+    tensors = random_tensors(HARD, HARD.x.opt, np.random.default_rng(0))
     ptx = compiled(tactic, HARD, 80).ptx
     assert "ex2.approx.ftz.f32" in ptx
-    result = run_pair(tactic, HARD, ptx.replace("ex2.approx.ftz.f32", "abs.f32", 1), tensors)
+    result = run_tactic(tactic, HARD, ptx.replace("ex2.approx.ftz.f32", "abs.f32", 1), tensors)
     assert "relative error" in result.problems[0]

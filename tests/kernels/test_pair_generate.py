@@ -3,19 +3,17 @@
 import pytest
 
 from tests.kernels.assemble import assemble_ptx
-from tests.kernels.pair_kernels import compiled
+from tests.kernels.kernels import compiled, find_tactic
 from tests.kernels.pair_problems import pair
-from trtplug.kernels.pair_catalog import find_pair_tactic
-from trtplug.kernels.ptx import TARGET_VERSIONS
-from trtplug.kernels.usage import LIMITS
+from trtplug.kernels.sm import SMS
 
 GIVEN = pair((8, 192, 28, 28), 96, residual="after_activation")
 
 
-@pytest.mark.parametrize("number", LIMITS)
+@pytest.mark.parametrize("number", SMS)
 def test_assembles(number):
-    kernel = compiled(find_pair_tactic("pair_32x64x64"), GIVEN, number)
+    kernel = compiled(find_tactic("pair_32x64x64"), GIVEN, number)
     assert assemble_ptx(kernel.ptx, f"sm_{number}") == ""
     # sm_75 came with 6.3, ldmatrix and the products with 6.5.
-    least = max(TARGET_VERSIONS[number], (6, 5))
+    least = max(SMS[number].ptx, (6, 5))
     assert kernel.ptx_version == f"{least[0]}.{least[1]}"

@@ -13,9 +13,10 @@ import pytest
 from tests.models import save
 from tests.networks import mobilenet_v2, resnet18
 from trtplug.kernels.check import check_tasks
-from trtplug.kernels.listing import Place, compile_tasks, list_tasks
+from trtplug.kernels.choose import KernelTarget
+from trtplug.kernels.direct import Direct
+from trtplug.kernels.listing import compile_tasks, list_tasks
 from trtplug.kernels.problems import read_problems
-from trtplug.kernels.tactic import Direct
 from trtplug.measure.activations import read_activations
 from trtplug.target import Sm
 from trtplug.tensor import parse_shape_range
@@ -28,7 +29,7 @@ def one_tactic_each(tasks):
     chosen = []
     for number in sorted({t.problem for t in tasks}):
         legal = [t for t in tasks if t.problem == number]
-        better = [t for t in legal if not isinstance(t.candidate.tactic, Direct)] or legal
+        better = [t for t in legal if not isinstance(t.tactic, Direct)] or legal
         chosen.append(better[number % len(better)])
     return chosen
 
@@ -36,7 +37,7 @@ def one_tactic_each(tasks):
 def verdicts(path, shapes, sm):
     read = read_problems(path, tuple(map(parse_shape_range, shapes)), "fp16", pairs=True)
     assert read.unsized == ()
-    tasks, _ = list_tasks(read.asked, (Place(sm=Sm(sm), profile=None),), 47 * 1024)
+    tasks, _ = list_tasks(read.asked, (KernelTarget(sm=Sm(sm), profile=None),))
     chosen = one_tactic_each(tasks)
     outcomes = compile_tasks(chosen, None, 2)
     given = read_activations(read.model, read.sizes, seed=0)
@@ -87,11 +88,14 @@ def test_a_wrong_weight_is_met_by_the_models_own_output(tmp_path, monkeypatch):
 
     path = save(conv_relu(shape=(1, 8, 9, 9)), tmp_path / "m.onnx")
     read = read_problems(path, (), "fp16")
-    tasks, _ = list_tasks(read.asked, (Place(sm=Sm(80), profile=None),), 47 * 1024)
+    tasks, _ = list_tasks(read.asked, (KernelTarget(sm=Sm(80), profile=None),))
     chosen = one_tactic_each(tasks)
     outcomes = compile_tasks(chosen, None, 1)
     good = read_activations(read.model, read.sizes, seed=0)
-    bad = {n: dataclasses.replace(t, weights=t.weights * 1.01) for n, t in good.items()}
+    bad = {
+        n: dataclasses.replace(t, weights=tuple(w * 1.01 for w in t.weights))
+        for n, t in good.items()
+    }
     (check,) = check_tasks(chosen, outcomes, seed=0, most_blocks=4, given=bad)
     assert check.status == "failed"
     assert check.relative_error < check.tolerance

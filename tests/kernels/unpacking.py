@@ -6,26 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtplug.kernels.generate import bundle_of
-from trtplug.kernels.launch import divide_up
-from trtplug.kernels.packing import _swizzle
-from trtplug.kernels.pair_packing import _HALF
-from trtplug.kernels.problem import Problem, padded
-from trtplug.kernels.tactic import Depthwise, Direct, Gemm, Stem, Tactic, Tile
+from trtplug.kernels.depthwise import Depthwise
+from trtplug.kernels.direct import Direct
+from trtplug.kernels.family import divide_up
+from trtplug.kernels.gemm import Gemm, Tile, swizzle
+from trtplug.kernels.pair import HALF_CHUNK, PairTactic
+from trtplug.kernels.problem import padded
+from trtplug.kernels.stem import Stem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trtplug.kernels.pair_catalog import PairTactic
-    from trtplug.kernels.pair_problem import PairProblem
+    from trtplug.kernels.family import AnyTactic
+    from trtplug.kernels.problem import KernelProblem
 
     Array = NDArray[Any]
 
 
-def unpack_weights(tactic: Tactic, problem: Problem, packed: Array) -> Array:
-    """The inverse of `pack_weights`."""
-    shape = problem.weight_shape
+def unpack_weights(tactic: AnyTactic, problem: Any, packed: Array, conv: int = 0) -> Array:
+    """The inverse of `Tactic.pack_weights`."""
+    shape = problem.convs[conv].weight_shape
     match tactic:
+        case PairTactic():
+            return unpack_weights(tactic.parts[conv], problem.convs[conv], packed)
         case Gemm():
             groups = problem.attributes.group
             depth = problem.taps * padded(problem.group_channels)
@@ -39,38 +42,34 @@ def unpack_weights(tactic: Tactic, problem: Problem, packed: Array) -> Array:
             return packed[:, : problem.channels].T.reshape(shape)
         case Direct():
             return _unpack_bundles(tactic, problem, packed)
+    raise AssertionError(tactic)
+
+
+def unpack_bias(tactic: AnyTactic, problem: Any, packed: Array, conv: int = 0) -> Array:
+    """The inverse of `Tactic.pack_bias`, in FP32."""
+    if isinstance(tactic, PairTactic) and conv == 0:
+        packed = packed.reshape(2, -1, HALF_CHUNK).swapaxes(0, 1).reshape(-1)
+    groups = 1 if isinstance(tactic, (Depthwise, Direct, PairTactic)) else problem.attributes.group
+    each = problem.convs[conv].outputs // groups
+    return packed.reshape(groups, -1)[:, :each].reshape(-1)
 
 
 def _unpack_tiles(tile: Tile, packed: Array, groups: int, outputs: int, depth: int) -> Array:
-    """The inverse of `_pack_tiles`."""
+    """The inverse of `pack_tiles`."""
     across, deep = divide_up(outputs, tile.columns), divide_up(depth, tile.depth)
     swizzled = packed.reshape(groups, across, deep, tile.columns, tile.depth // 8, 8)
-    places = _swizzle(tile)[None, None, None, :, :, None]
+    places = swizzle(tile)[None, None, None, :, :, None]
     tiles = np.take_along_axis(swizzled, np.broadcast_to(places, swizzled.shape), axis=4)
     rows = tiles.transpose(0, 1, 3, 2, 4, 5).reshape(groups, across * tile.columns, -1)
     return rows[:, :outputs, :depth]
 
 
-def _unpack_bundles(tactic: Direct, problem: Problem, packed: Array) -> Array:
-    """The inverse of `_pack_bundles`."""
-    bundle = bundle_of(tactic, problem)
+def _unpack_bundles(tactic: Direct, problem: KernelProblem, packed: Array) -> Array:
+    """The inverse of `Direct.pack_weights`."""
+    bundle = tactic.bundle(problem)
     inner = (problem.group_channels, problem.taps)
     if tactic.layout == "LINEAR":
         filled = packed.reshape(-1, *inner, bundle).transpose(0, 3, 1, 2)
     else:
         filled = packed.reshape(-1, *inner[::-1], bundle).transpose(0, 3, 2, 1)
     return filled.reshape(-1, *inner)[: problem.outputs].reshape(problem.weight_shape)
-
-
-def unpack_pair(
-    tactic: PairTactic, problem: PairProblem, packed: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    """The inverse of `pack_pair`."""
-    first = unpack_weights(tactic.first, problem.depthwise, packed[0])
-    return first, unpack_weights(tactic.second, problem.pointwise, packed[1])
-
-
-def unpack_pair_biases(problem: PairProblem, packed: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The inverse of `pack_pair_biases`, in FP32."""
-    first = packed[0].reshape(2, -1, _HALF).swapaxes(0, 1).reshape(-1)
-    return first[: problem.channels], packed[1][: problem.outputs]

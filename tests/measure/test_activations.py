@@ -21,7 +21,7 @@ def test_the_ops_reference_makes_each_output_of_its_input(build, tmp_path):
     residuals = set()
     for conv, given in ((n, found[n]) for n in sites):
         attributes = cbr_attributes(sites[conv])
-        made = reference(given.x, given.weights, given.bias, given.residual, attributes)
+        made = reference(given.x, given.weights[0], given.biases[0], given.residual, attributes)
         assert np.abs(made - given.output).max() <= 1e-5 * max(1, np.abs(given.output).max())
         residuals.add(attributes.residual)
     assert len(residuals) == 2
@@ -34,10 +34,13 @@ def test_pairs_have_those_of_their_sites(tmp_path):
     found = read_activations(model, {"x": (1, 3, 32, 32)}, seed=0)
     for pair in pairs:
         both = found[pair.label]
-        assert both.depthwise is found[pair.depthwise.conv]
-        assert both.pointwise is found[pair.pointwise.conv]
-        assert np.array_equal(both.depthwise.output, both.pointwise.x)
-        assert both.x is both.depthwise.x
+        first, second = found[pair.depthwise.conv], found[pair.pointwise.conv]
+        assert both.x is first.x
+        assert both.output is second.output
+        assert both.residual is second.residual
+        assert [id(w) for w in both.weights] == [id(s.weights[0]) for s in (first, second)]
+        assert [id(b) for b in both.biases] == [id(s.biases[0]) for s in (first, second)]
+        assert np.array_equal(first.output, second.x)
     one = pairs[-1]
     assert list(read_activations(model, {"x": (1, 3, 32, 32)}, 0, [one.label])) == [one.label]
 

@@ -8,11 +8,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from tests.kernels.unpacking import unpack_pair, unpack_pair_biases, unpack_weights
+from tests.kernels.unpacking import unpack_bias, unpack_weights
 from trtplug.kernels.kit import read_kit
-from trtplug.kernels.packing import pack_bias, pack_weights
-from trtplug.kernels.pair_packing import pack_pair
-from trtplug.kernels.pair_problem import PairProblem
 from trtplug.model.files import digest_model
 from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.model.source import Source
+    from trtplug.plugin.choose import PluginQuery
 
 
 def source_of(path: Path, *shapes: str, precision="keep", more=()) -> Source:
@@ -51,13 +49,16 @@ def query_for(*, sm=90, gpus=("h200",), evidence=NO_EVIDENCE, shared_bytes=None,
 
 
 def offer_of(source: Source, folder: Path, events=None, **options) -> PluginOffer:
+    return offer_for(source, query_for(**options), folder, events)
+
+
+def offer_for(source: Source, query: PluginQuery, folder: Path, events=None) -> PluginOffer:
     hear = events.append if events is not None else lambda _: None
     # Beside the folder of a test: kernels are compiled once for all tests of a run.
     kernels = Store(root=folder.parent / "kernels")
-    query = query_for(**options)
     candidates = list_candidates(source)
     plan = PluginOffer(mode=query.options.mode, sites=choose_sites(candidates, query))
-    return make_offer(source, plan, candidates, query.place.sm, folder / "offer", kernels, 2, hear)
+    return make_offer(source, plan, candidates, query.place, folder / "offer", kernels, 2, hear)
 
 
 def sites_of(source: Source, **options):
@@ -86,7 +87,7 @@ def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
         given = dict(zip(LAYER_INPUTS[node.op_type], node.input, strict=True))
         x, *rest = (given.pop(n) for n in ("x", "residual") if n in given)
         packed = [numpy_helper.to_array(weights[n]) for n in given.values()]
-        plain = _unpack_pair(site, packed) if site.op == "CBRPair" else _unpack(site, packed)
+        plain = list(_unpack(site, packed))
         names = [f"{node.name}.plain{n}" for n in range(len(plain))]
         dtype = packed[0].dtype
         model.graph.initializer.extend(
@@ -106,25 +107,9 @@ def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
 
 
 def _unpack(site, packed):
+    """Weights and bias of each convolution, in the order of the node's inputs."""
     tactic, problem = site.tactics[0], site.problem
-    shape = pack_weights(tactic, problem, np.zeros(problem.weight_shape, np.int8)).shape
-    weights = unpack_weights(tactic, problem, packed[0].reshape(shape))
-    return weights, _unpack_bias(tactic, problem, packed[1])
-
-
-def _unpack_bias(tactic, problem, packed):
-    """Which element of the packed bias is whose: packed numbers of outputs tell."""
-    numbers = np.arange(1, problem.outputs + 1)
-    places = pack_bias(tactic, problem, numbers)
-    return np.array([packed[places == n][0] for n in numbers])
-
-
-def _unpack_pair(site, packed):
-    tactic, problem = site.tactics[0], site.problem
-    assert isinstance(problem, PairProblem)
-    zeros = tuple(np.zeros(p.weight_shape, np.int8) for p in (problem.depthwise, problem.pointwise))
-    shapes = [p.shape for p in pack_pair(tactic, problem, zeros)]
-    both = (packed[0].reshape(shapes[0]), packed[2].reshape(shapes[1]))
-    first, second = unpack_pair(tactic, problem, both)
-    biases = unpack_pair_biases(problem, (packed[1], packed[3]))
-    return first, biases[0], second, biases[1]
+    for conv, each in enumerate(problem.convs):
+        shape = tactic.pack_weights(problem, np.zeros(each.weight_shape, np.int8), conv).shape
+        yield unpack_weights(tactic, problem, packed[2 * conv].reshape(shape), conv)
+        yield unpack_bias(tactic, problem, packed[2 * conv + 1], conv)

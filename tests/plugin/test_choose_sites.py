@@ -10,14 +10,15 @@ from tests.kernels.pair_problems import pair
 from tests.kernels.problems import problem, problems
 from tests.plugin.test_evidence import GPU, one
 from trtplug.errors import UsageError
-from trtplug.kernels.choose import Place
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import KitKernel, KitSite
 from trtplug.plugin.choose import PluginCandidate, PluginQuery, choose_sites, plugin_units, without
 from trtplug.plugin.evidence import Evidence, problem_digest
 from trtplug.plugin.options import PluginOptions
 from trtplug.target import Sm
 
-PLACE = Place(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
+PLACE = KernelTarget(sm=Sm(90), profile=None, shared_bytes=47 * 1024)
 
 
 def site(label, asked=None, obstacle=""):
@@ -47,7 +48,7 @@ def told(sites):
 
 
 def labels(sites, units=UNITS):
-    return [u.candidate.label for u in plugin_units(units, sites)]
+    return [u.candidate.label for u in plugin_units(units, sites, CATALOG)]
 
 
 def measurement(asked, **changed):
@@ -88,7 +89,7 @@ def test_within_the_spread_is_native_and_says_so():
 def test_the_packing_of_a_tactic_that_was_measured_is_taken():
     wins = measurement(UNITS[0].problem, tactic="igemm_32x64x64_s3")
     sites = choose(wins)
-    (unit,) = plugin_units(UNITS, sites)
+    (unit,) = plugin_units(UNITS, sites, CATALOG)
     assert unit.tactics[0].name == "igemm_32x64x64_s3"
     assert next(s.packing for s in sites if s.site == "a") == "tiles_64x64"
 
@@ -121,7 +122,7 @@ def test_always_takes_whatever_is_legal_and_a_pair_as_one():
 
 def test_always_says_what_stands_in_the_way():
     units = (site("a", problem((1, 8, 8, 8), 8, dtype="bfloat16")),)
-    old = Place(sm=Sm(75), profile=None, shared_bytes=47 * 1024)
+    old = KernelTarget(sm=Sm(75), profile=None, shared_bytes=47 * 1024)
     choices = choose(units=units, place=old, mode="always")
     assert told(choices)["a"] == (
         "native",

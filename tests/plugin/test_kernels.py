@@ -8,12 +8,16 @@ from tests.models import conv_chain, conv_relu, save
 from tests.plugin.samples import query_for, source_of
 from trtplug.kernels import compile as compiling
 from trtplug.kernels import nvrtc
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import ptx_digest
 from trtplug.kernels.nvrtc import Compiled
 from trtplug.plugin.choose import choose_sites, list_candidates, plugin_units
 from trtplug.plugin.kernels import compile_units, kernels_digest
 from trtplug.store import Store
 from trtplug.target import Sm
+
+H200 = KernelTarget(sm=Sm(90), profile=None)
 
 
 @pytest.fixture
@@ -36,13 +40,13 @@ def refuse(monkeypatch):
 def units(tmp_path, model, precision="fp16", **wish):
     source = source_of(save(model, tmp_path / "m.onnx"), precision=precision)
     candidates = list_candidates(source)
-    return plugin_units(candidates, choose_sites(candidates, query_for(**wish)))
+    return plugin_units(candidates, choose_sites(candidates, query_for(**wish)), CATALOG)
 
 
 def test_equal_sites_share_kernels(tmp_path):
     chosen = units(tmp_path, conv_chain(3))
     done = []
-    ready = compile_units(chosen, Sm(90), Store(root=tmp_path / "s"), 2, done.append)
+    ready = compile_units(chosen, H200, Store(root=tmp_path / "s"), 2, done.append)
     assert len(done) == 3 * len(chosen[0].tactics)
     assert len({u.site.digest for u in ready.units}) == 1
     assert set(ready.ptx) == {k.ptx_sha256 for u in ready.units for k in u.site.kernels}
@@ -54,7 +58,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
     chosen = units(tmp_path, conv_relu(shape=(8, 64, 56, 56), out_channels=64))
     first, second = (t.name for t in chosen[0].tactics)
     refuse(f"// {first}\n")
-    ready = compile_units(chosen, Sm(90), None, 2)
+    ready = compile_units(chosen, H200, None, 2)
     (unit,) = ready.units
     assert [k.tactic for k in unit.site.kernels] == [second]
     assert unit.tactic.name == second
@@ -66,7 +70,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
 def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):
     chosen = units(tmp_path, conv_relu())
     refuse("Site")
-    ready = compile_units(chosen, Sm(90), None, 2)
+    ready = compile_units(chosen, H200, None, 2)
     assert ready.units == ()
     (reason,) = ready.lost.values()
     assert reason.startswith("no kernel compiled of ")
@@ -77,7 +81,7 @@ def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):
 def test_an_sm_that_the_compiler_does_not_know(tmp_path, monkeypatch):
     chosen = units(tmp_path, conv_relu())
     monkeypatch.setattr(compiling.nvrtc, "supported_sms", lambda: frozenset({89}))
-    ready = compile_units(chosen, Sm(90), None, 2)
+    ready = compile_units(chosen, H200, None, 2)
     assert ready.units == ()
     assert "unsupported-sm" in ready.log
 

@@ -11,8 +11,8 @@ from tests.models import conv_chain, conv_relu, model_of, random_weight, save
 from tests.networks import mobilenet_v2
 from tests.plugin.samples import offer_of, plugin_nodes, site_of, source_of, unpacked
 from trtplug.errors import ModelInvalidError
+from trtplug.kernels.emulate import Tensors, run_tactic
 from trtplug.kernels.kit import read_ptx
-from trtplug.kernels.run_check import Tensors, run_tactic
 from trtplug.measure.equality import ALIKE, EXACT, compare_models, worst
 from trtplug.model import save as save_module
 from trtplug.model.save import parts_of, save_model
@@ -82,8 +82,8 @@ def test_the_emulator_runs_the_kernel_of_a_site_on_what_the_model_holds(det, tmp
         x = np.random.default_rng(0).standard_normal(problem.x.opt).astype(np.float16)
         tensors = Tensors(
             x=x.astype(np.float32),
-            weights=weights[name].weight.astype(np.float32),
-            bias=weights[name].bias.astype(np.float32),
+            weights=(weights[name].weight.astype(np.float32),),
+            biases=(weights[name].bias.astype(np.float32),),
             residual=None,
         )
         checked = run_tactic(tactic, problem, ptx, tensors)

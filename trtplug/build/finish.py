@@ -22,7 +22,7 @@ from trtplug.bundle.manifest import (
 )
 from trtplug.document import to_json
 from trtplug.errors import BuildFailedError
-from trtplug.kernels.kernel_mark import find_marks
+from trtplug.kernels.kit import find_marks
 from trtplug.lock.lock import CACHE_FILES, LOCK
 from trtplug.lock.make import make_lock
 from trtplug.plugin.options import KERNEL_LOG

@@ -236,6 +236,7 @@ class _Build:
 
     def _offer(self, target: PlannedTarget) -> PluginOffer:
         """What the builder is offered beside the model, as the plan says."""
+        from trtplug.kernels.choose import KernelTarget
         from trtplug.plugin.offer import PluginOffer, make_offer
 
         context = self._context
@@ -247,7 +248,7 @@ class _Build:
             context.source,
             offer,
             context.candidates,
-            parse_target(target.target).sm,
+            KernelTarget(sm=parse_target(target.target).sm, profile=None),
             self._work / f"plugin-{target.sm}",
             context.store,
             context.command.jobs,

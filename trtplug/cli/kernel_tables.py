@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trtplug.kernels.check import ChecksDocument
-    from trtplug.kernels.either import EitherTactic
+    from trtplug.kernels.family import AnyTactic
     from trtplug.kernels.listing import KernelsDocument, ProblemEntry
     from trtplug.ops.cbr import CbrAttributes
     from trtplug.ops.cbr_pair import CbrPairAttributes
@@ -25,9 +25,9 @@ TACTICS_SCHEMA = "trtplug.tactics/1"
 
 def render_tactics(form: Format) -> str:
     """The catalogue of tactics."""
-    from trtplug.kernels.either import ALL_TACTICS
+    from trtplug.kernels.catalog import CATALOG
 
-    records = [_record(tactic) for tactic in ALL_TACTICS]
+    records = [_record(tactic) for tactic in CATALOG.tactics]
     if form is Format.JSON:
         return render_json(TACTICS_SCHEMA, {"tactics": records})
     if form is Format.TEXT:
@@ -74,24 +74,21 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _record(tactic: EitherTactic) -> dict[str, object]:
-    from trtplug.kernels.either import exists_on, shared_bytes_of_either, threads_of_either
-    from trtplug.kernels.pair_catalog import PairTactic
-    from trtplug.kernels.tactic import Stem
-    from trtplug.kernels.usage import LIMITS
+def _record(tactic: AnyTactic) -> dict[str, object]:
+    from trtplug.kernels.sm import SMS
     from trtplug.target import Sm
 
-    half = ["float16", "bfloat16"]
+    changes = tactic.x_layout != tactic.layout
     return {
         "tactic": tactic.name,
-        "op": "CBRPair" if isinstance(tactic, PairTactic) else "CBR",
+        "op": tactic.op,
         "number": tactic.number,
-        "dtypes": ["float"] if tactic.layout == "LINEAR" else half,
+        "dtypes": list(tactic.dtypes),
         # BF16 begins with sm_80.
-        "sms": [str(Sm(n)) for n in sorted(LIMITS) if exists_on(tactic, Sm(n))],
-        "layout": "LINEAR to HWC8" if isinstance(tactic, Stem) else tactic.layout,
-        "shared_bytes": shared_bytes_of_either(tactic, Sm(80)),
-        "threads": threads_of_either(tactic),
+        "sms": [str(Sm(n)) for n in sorted(SMS) if tactic.exists_on(Sm(n))],
+        "layout": f"{tactic.x_layout} to {tactic.layout}" if changes else tactic.layout,
+        "shared_bytes": tactic.shared_bytes(Sm(80)),
+        "threads": tactic.threads,
         "use": tactic.use,
     }
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from trtplug.kernels.check import PairSiteTensors, SiteTensors
-    from trtplug.kernels.listing import ExcludedEntry, Place, Task
+    from trtplug.kernels.check import SiteTensors
+    from trtplug.kernels.choose import KernelTarget
+    from trtplug.kernels.listing import ExcludedEntry, Task
     from trtplug.kernels.problems import Asked, Unsized
     from trtplug.model.load import Model
     from trtplug.store import Store
@@ -201,9 +202,7 @@ def check_model(
     return DONE if all(c.status == "passed" for c in checks) else GATE_FAILED
 
 
-def _activations(
-    job: _Job, seed: int, sites: Sequence[str]
-) -> dict[str, SiteTensors | PairSiteTensors]:
+def _activations(job: _Job, seed: int, sites: Sequence[str]) -> dict[str, SiteTensors]:
     from trtplug.measure.activations import read_activations
 
     return read_activations(job.model, job.sizes, seed, sites or None)
@@ -244,20 +243,20 @@ class _Job:
         if self.shared_bytes > _MOST_SHARED:
             raise UsageError(f"--shared-memory {shared_memory} is more than 48KiB")
         _check_tactics(tactic)
-        places = _places(target)
+        targets = _targets(target, self.shared_bytes)
         given = tuple(parse_shape_range(s) for s in shape)
         read = read_problems(model, given, precision, pairs=True)
         self.model, self.unsized, self.sizes = read.model, read.unsized, read.sizes
         self.asked = _chosen(read.asked, site)
-        tasks, self.excluded = list_tasks(self.asked, places, self.shared_bytes)
-        self.tasks = tuple(t for t in tasks if not tactic or t.candidate.tactic.name in tactic)
+        tasks, self.excluded = list_tasks(self.asked, targets)
+        self.tasks = tuple(t for t in tasks if not tactic or t.tactic.name in tactic)
 
 
 def _check_tactics(names: Sequence[str]) -> None:
-    from trtplug.kernels.either import find_either
+    from trtplug.kernels.catalog import CATALOG
 
     for name in names:
-        if find_either(name) is None:
+        if CATALOG.find(name) is None:
             raise UsageError(f"unknown tactic {name!r}", "`trtplug kernels list` lists them")
 
 
@@ -269,12 +268,12 @@ def _chosen(asked: tuple[Asked, ...], sites: Sequence[str]) -> tuple[Asked, ...]
     return tuple(a for a in asked if not sites or set(a.sites) & set(sites))
 
 
-def _places(targets: Sequence[str]) -> tuple[Place, ...]:
-    """SM and profile of each target; the profile of an SM is the first that has it."""
+def _targets(targets: Sequence[str], shared_bytes: int) -> tuple[KernelTarget, ...]:
+    """SM and profile of each target; the first profile of an SM stands for it."""
     from trtplug.backends.find import local_sm
     from trtplug.build.plan import resolve_targets
-    from trtplug.kernels.listing import Place
-    from trtplug.kernels.usage import LIMITS
+    from trtplug.kernels.choose import KernelTarget
+    from trtplug.kernels.sm import SMS
     from trtplug.profile import bundled_folders, find_profile, load_profiles, profiles_of
     from trtplug.settings import read_settings
     from trtplug.target import Sm
@@ -284,12 +283,13 @@ def _places(targets: Sequence[str]) -> tuple[Place, ...]:
             "no target was given", "add --target rtx4090, --target sm_89 or --target all"
         )
     profiles = load_profiles(bundled_folders(read_settings()))
-    sms = tuple(Sm(n) for n in sorted(LIMITS))
-    places = []
+    sms = tuple(Sm(n) for n in sorted(SMS))
+    found = []
     for sm, names in resolve_targets(tuple(targets), sms, profiles, local_sm).items():
         named = find_profile(names[0], profiles) if names else None
-        places.append(Place(sm=sm, profile=named or next(iter(profiles_of(sm, profiles)), None)))
-    return tuple(places)
+        profile = named or next(iter(profiles_of(sm, profiles)), None)
+        found.append(KernelTarget(sm=sm, profile=profile, shared_bytes=shared_bytes))
+    return tuple(found)
 
 
 def _store() -> Store:

@@ -54,7 +54,7 @@ def sites(
     return DONE
 
 
-_FIGURES = ("group", "folded", "MFLOP", "KiB", "KiB spared")
+_FIGURES = ("group", "folded", "MFLOP", "KiB", "KiB saved")
 
 
 def _text(listing: SitesListing, format: Format) -> str:
@@ -75,14 +75,14 @@ def _tables(
     )  # fmt: skip
     misses = [(m.conv, m.reason, m.node, _mega(m.flops)) for m in listing.near_misses]
     pairs = [
-        (p.depthwise, p.pointwise, _sizes(p.between_dims), _kibi(p.bytes_spared))
+        (p.depthwise, p.pointwise, _sizes(p.between_dims), _kibi(p.bytes_saved))
         for p in listing.pairs
     ]
     pair_misses = [(m.conv, m.reason, m.node) for m in listing.pair_near_misses]
     for head, rows in (
         (site_head, list(map(_site_row, listing.sites))),
         (("convolution", "reason", "node", "MFLOP"), misses),
-        (("depthwise", "pointwise", "between", "KiB spared"), pairs),
+        (("depthwise", "pointwise", "between", "KiB saved"), pairs),
         (("no pair from", "reason", "node"), pair_misses),
     ):
         if rows:

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtplug.errors import PtxError
-from trtplug.kernels.compile import Kernel
-from trtplug.kernels.either import x_dtype_of_either
-from trtplug.kernels.either_check import EitherTensors, random_either, run_either
+from trtplug.kernels.compile import CompiledKernel
+from trtplug.kernels.emulate import Tensors, random_tensors, relative_error, run_tactic
 from trtplug.kernels.layout import from_bits, to_bits
-from trtplug.kernels.pair_check import PairTensors
-from trtplug.kernels.run_check import Tensors, relative_error
-from trtplug.kernels.symbolic import launch_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trtplug.kernels.compile import Outcome
+    from trtplug.kernels.emulate import Checked
     from trtplug.kernels.listing import Task
-    from trtplug.kernels.run_check import Checked
 
 
 if TYPE_CHECKING:
@@ -42,26 +38,15 @@ is as large as that of the output, and where terms cancel they weigh more.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SiteTensors:
-    """What a model gives one of its sites, and what it makes of it; float32."""
+    """Inputs of a model's site, or of a pair of sites, and its output; all float32."""
 
     x: Array
-    weights: Array
-    bias: Array
+    weights: tuple[Array, ...]
+    """Of each convolution."""
+    biases: tuple[Array, ...]
+    """Of each convolution."""
     residual: Array | None
     output: Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairSiteTensors:
-    """The same of both sites of a pair; what lies between them is not given to its kernel."""
-
-    depthwise: SiteTensors
-    pointwise: SiteTensors
-
-    @property
-    def x(self) -> Array:
-        """Input of the pair."""
-        return self.depthwise.x
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +100,7 @@ def check_tasks(
     *,
     seed: int,
     most_blocks: int,
-    given: Mapping[str, SiteTensors | PairSiteTensors] | None = None,
+    given: Mapping[str, SiteTensors] | None = None,
     done: Callable[[CheckEntry], None] = lambda _: None,
 ) -> Iterator[CheckEntry]:
     """The verdict on each kernel at its problem's opt sizes.
@@ -144,9 +129,7 @@ def check_tasks(
             yield entry
 
 
-def checks_of(
-    tasks: Sequence[Task], given: Mapping[str, SiteTensors | PairSiteTensors] | None
-) -> int:
+def checks_of(tasks: Sequence[Task], given: Mapping[str, SiteTensors] | None) -> int:
     """Verdicts that `check_tasks` will give."""
     if given is None:
         return len(tasks)
@@ -158,7 +141,7 @@ class _Run:
     """What a kernel is run with."""
 
     sites: tuple[str, ...]
-    tensors: EitherTensors
+    tensors: Tensors
     output: Array | None
     """The model's own."""
     too_large: int = 0
@@ -167,30 +150,25 @@ class _Run:
 
 def _random_run(task: Task, rng: np.random.Generator) -> _Run:
     problem = task.asked.problem
-    tensors = random_either(task.candidate.tactic, problem, problem.x.opt, rng)
+    tensors = random_tensors(problem, problem.x.opt, rng)
     return _Run(sites=task.asked.sites, tensors=tensors, output=None)
 
 
-def _model_run(task: Task, site: str, given: SiteTensors | PairSiteTensors) -> _Run:
+def _model_run(task: Task, site: str, given: SiteTensors) -> _Run:
     """The model's numbers as the kernel's types hold them."""
     problem = task.asked.problem
     rounding = _Rounding(problem.dtype)
-    last = given.pointwise if isinstance(given, PairSiteTensors) else given
-    residual = last.residual
+    residual = given.residual
     if residual is not None:
         shape = problem.output(given.x.shape)
         residual = rounding.of(np.ascontiguousarray(np.broadcast_to(residual, shape)))
-    x = rounding.of(given.x, x_dtype_of_either(task.candidate.tactic, problem))
-    tensors: EitherTensors
-    if isinstance(given, PairSiteTensors):
-        both = (given.depthwise, given.pointwise)
-        first, second = (rounding.of(s.weights) for s in both)
-        biases = (given.depthwise.bias, given.pointwise.bias)
-        tensors = PairTensors(x=x, weights=(first, second), biases=biases, residual=residual)
-    else:
-        weights = rounding.of(given.weights)
-        tensors = Tensors(x=x, weights=weights, bias=given.bias, residual=residual)
-    return _Run(sites=(site,), tensors=tensors, output=last.output, too_large=rounding.too_large)
+    tensors = Tensors(
+        x=rounding.of(given.x),
+        weights=tuple(map(rounding.of, given.weights)),
+        biases=given.biases,
+        residual=residual,
+    )
+    return _Run(sites=(site,), tensors=tensors, output=given.output, too_large=rounding.too_large)
 
 
 class _Rounding:
@@ -200,10 +178,10 @@ class _Rounding:
         self._dtype = dtype
         self.too_large = 0
 
-    def of(self, array: Array, dtype: str | None = None) -> Array:
-        """`array` as the type holds it, or another one."""
+    def of(self, array: Array) -> Array:
+        """`array` as the type holds it."""
         with np.errstate(over="ignore"):
-            held = from_bits(to_bits(array, dtype or self._dtype), dtype or self._dtype)
+            held = from_bits(to_bits(array, self._dtype), self._dtype)
         self.too_large += int((np.isinf(held) & np.isfinite(array)).sum())
         return held
 
@@ -211,14 +189,14 @@ class _Rounding:
 def _check(
     task: Task, outcome: Outcome, run: _Run, rng: np.random.Generator, most_blocks: int
 ) -> CheckEntry:
-    tactic, problem = task.candidate.tactic, task.asked.problem
-    grid = launch_on(tactic, problem, run.tensors.x.shape).grid
+    tactic, problem = task.tactic, task.asked.problem
+    grid = tactic.launch(problem, run.tensors.x.shape).grid
     total = int(grid[0] * grid[1] * grid[2])
-    if not isinstance(outcome, Kernel):
+    if not isinstance(outcome, CompiledKernel):
         return _entry(task, run, outcome.status, total, (outcome.log,))
     blocks = None if total <= most_blocks else sample_blocks(total, most_blocks, rng)
     try:
-        checked = run_either(tactic, problem, outcome.ptx, run.tensors, blocks)
+        checked = run_tactic(tactic, problem, outcome.ptx, run.tensors, blocks=blocks)
     except PtxError as unknown:
         return _entry(task, run, "not_emulated", total, (unknown.message,))
     found = [*checked.problems, *map(str, checked.findings)]
@@ -252,8 +230,8 @@ def _entry(
     counters = checked.counters if checked else None
     return CheckEntry(
         sites=run.sites,
-        tactic=task.candidate.tactic.name,
-        sm=str(task.place.sm),
+        tactic=task.tactic.name,
+        sm=str(task.target.sm),
         status=status,
         input_dims=tuple(run.tensors.x.shape),
         blocks=checked.blocks if checked else 0,

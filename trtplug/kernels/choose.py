@@ -11,48 +11,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.either import (
-    EitherTactic,
-    blocks_to_try_either,
-    list_either,
-    predict_either,
-    shared_bytes_of_either,
-    threads_of_either,
-    x_dtype_of_either,
-)
-from trtplug.kernels.packing_key import packing_of
-from trtplug.kernels.pair_catalog import PairTactic
-from trtplug.kernels.tactic import Depthwise, Direct, Stem
-from trtplug.kernels.usage import LIMITS, Usage
+from trtplug.kernels.catalog import CATALOG, Catalog
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES, AnyTactic
+from trtplug.kernels.predict import predict
+from trtplug.kernels.sm import MAX_REGISTERS_PER_THREAD, SMS, Usage
 from trtplug.profile import GpuProfile
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trtplug.kernels.either import EitherCandidate, EitherProblem
-
-
-_MOST_REGISTERS = 255
-"""Of a thread, on every SM."""
+    from trtplug.kernels.catalog import ListedTactic
+    from trtplug.kernels.problem import AnyProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where kernels are to run."""
+class KernelTarget:
+    """The GPU that kernels are for."""
 
     sm: Sm
     profile: GpuProfile | None
     """Figures of the GPU; None where there are none."""
-    shared_bytes: int
+    shared_bytes: int = DEFAULT_SHARED_BYTES
     """What a block may take of shared memory."""
+    catalog: Catalog = CATALOG
+    """The tactics that there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """Tactics that read one packing."""
 
-    tactics: tuple[EitherTactic, ...]
+    tactics: tuple[AnyTactic, ...]
     """The one that fixed the packing first, the others in the same order."""
     packing: str
     why: str
@@ -60,8 +50,8 @@ class Offer:
 
 
 def choose_offer(
-    problem: EitherProblem,
-    place: Place,
+    problem: AnyProblem,
+    target: KernelTarget,
     allowed: Callable[[str], bool] = lambda _: True,
     measured: str | None = None,
 ) -> Offer | str:
@@ -69,79 +59,67 @@ def choose_offer(
 
     Args:
         problem: what is to be computed.
-        place: where.
+        target: the GPU.
         allowed: whether a tactic of that name may be offered.
-        measured: a tactic whose packing is to be taken where it is legal, whatever is predicted.
+        measured: a tactic whose packing is to be taken where it is legal, before any prediction.
     """
-    candidates = list_either(problem, place.sm, place.shared_bytes)
-    # A kernel that reads another type than the tensor has would need a cast before it.
-    legal = [
-        c.tactic
-        for c in candidates
-        if c.exclusion is None and x_dtype_of_either(c.tactic, problem) == problem.dtype
-    ]
+    listed = target.catalog.list(problem, target.sm, target.shared_bytes)
+    legal = [each.tactic for each in listed if each.exclusion is None]
     if not legal:
-        return f"no tactic is legal on {place.sm}: {_why_none(candidates)}"
+        return f"no tactic is legal on {target.sm}: {_why_none(listed)}"
     usable = [t for t in legal if allowed(t.name)]
     if not usable:
         return f"--plugin-tactics leaves none of {', '.join(t.name for t in legal)}"
-    ordered, why = _ordered(usable, problem, place)
+    ordered, why = _ordered(usable, problem, target)
     first = next((t for t in ordered if t.name == measured), None)
     if first is not None:
         why = f"{measured} is the tactic that was measured"
-    packing = packing_of(first or ordered[0], problem)
-    same = [t for t in ordered if packing_of(t, problem) == packing]
+    packing = (first or ordered[0]).packing(problem)
+    same = [t for t in ordered if t.packing(problem) == packing]
     same.sort(key=lambda t: t is not first)
     return Offer(tactics=tuple(same), packing=packing, why=why)
 
 
 def _ordered(
-    tactics: Sequence[EitherTactic], problem: EitherProblem, place: Place
-) -> tuple[list[EitherTactic], str]:
+    tactics: Sequence[AnyTactic], problem: AnyProblem, target: KernelTarget
+) -> tuple[list[AnyTactic], str]:
     """The tactics, the one to fix the packing first, and why it is that one."""
-    times = [_predicted_us(t, problem, place) for t in tactics]
+    times = [_predicted_us(t, problem, target) for t in tactics]
     known = {t.name: time for t, time in zip(tactics, times, strict=True) if time is not None}
-    if len(known) < len(tactics) or place.profile is None:
-        ordered = sorted(tactics, key=_stated_order)
+    if len(known) < len(tactics) or target.profile is None:
+        ordered = sorted(tactics, key=lambda t: (t.rank, t.number))
         return ordered, f"{ordered[0].name} is first in order: no figures of the GPU to predict by"
     ordered = sorted(tactics, key=lambda t: (known[t.name], t.number))
     time = known[ordered[0].name]
-    name = place.profile.name
+    name = target.profile.name
     return ordered, f"{ordered[0].name} is predicted fastest on {name}: {time:.1f} us, not measured"
 
 
-def _stated_order(tactic: EitherTactic) -> tuple[int, int]:
-    """Kernels for a special case first, the implicit GEMMs, and last what takes everything."""
-    kinds: tuple[type, ...] = (Depthwise, Stem)
-    if isinstance(tactic, kinds):
-        return 0, tactic.number
-    return (2 if isinstance(tactic, Direct) else 1), tactic.number
-
-
-def _predicted_us(tactic: EitherTactic, problem: EitherProblem, place: Place) -> float | None:
-    if place.profile is None:
+def _predicted_us(tactic: AnyTactic, problem: AnyProblem, target: KernelTarget) -> float | None:
+    if target.profile is None:
         return None
-    usage = intended_usage(tactic, problem, place.sm)
-    prediction = predict_either(tactic, problem, place.profile, usage, problem.x.opt)
+    usage = intended_usage(tactic, problem, target.sm)
+    prediction = predict(tactic, problem, target.profile, usage, problem.x.opt)
     return prediction.predicted_us if prediction is not None else None
 
 
-def intended_usage(tactic: EitherTactic, problem: EitherProblem, sm: Sm) -> Usage:
+def intended_usage(tactic: AnyTactic, problem: AnyProblem, sm: Sm) -> Usage:
     """Resources that a kernel is to have when it is compiled: by its launch bounds."""
-    blocks = blocks_to_try_either(tactic, problem, sm)[0]
+    blocks = tactic.blocks_to_try(problem, sm)[0]
     # Registers are given to a thread in eights.
-    registers = LIMITS[sm.number].registers // (blocks * threads_of_either(tactic)) // 8 * 8
+    registers = SMS[sm.number].registers // (blocks * tactic.threads) // 8 * 8
     return Usage(
-        registers=min(_MOST_REGISTERS, registers),
-        shared_bytes=shared_bytes_of_either(tactic, sm),
+        registers=min(MAX_REGISTERS_PER_THREAD, registers),
+        shared_bytes=tactic.shared_bytes(sm),
         stack_bytes=0,
         spill_bytes=0,
     )
 
 
-def _why_none(candidates: Sequence[EitherCandidate]) -> str:
-    """The reason against the tactics that take the most: those of pairs, or the direct ones."""
-    general = [c for c in candidates if isinstance(c.tactic, (Direct, PairTactic))]
-    reasons = [c.exclusion for c in general if c.exclusion is not None]
+def _why_none(listed: Sequence[ListedTactic]) -> str:
+    """The reason against the tactics that take the most."""
+    most = max((each.tactic.rank for each in listed), default=0)
+    general = [each for each in listed if each.tactic.rank == most]
+    reasons = [each.exclusion for each in general if each.exclusion is not None]
     other = [r for r in reasons if r.value != "dtype"]
     return (other or reasons)[0].sentence

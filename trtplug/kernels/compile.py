@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from trtplug.kernels import nvrtc
 from trtplug.kernels.ptx import drop_unread_variables, lower_version
+from trtplug.kernels.sm import Usage, read_usage
 from trtplug.kernels.source import MIN_BLOCKS
-from trtplug.kernels.usage import Usage, read_usage
 from trtplug.store import key_of
 from trtplug.target import Sm
 
@@ -31,7 +31,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class CompiledKernel:
     """One compiled kernel."""
 
     name: str
@@ -61,7 +61,7 @@ class Refused:
     """The compiler's words, whole."""
 
 
-Outcome = Kernel | Refused
+Outcome = CompiledKernel | Refused
 
 
 def compile_kernel(source: KernelSource, sm: Sm, store: Store | None) -> Outcome:
@@ -82,7 +82,7 @@ def compile_kernel(source: KernelSource, sm: Sm, store: Store | None) -> Outcome
     if folder is not None:
         return _read(folder, source, sm)
     outcome = _compile(source, sm)
-    if store is not None and isinstance(outcome, Kernel):
+    if store is not None and isinstance(outcome, CompiledKernel):
         store.keep(key, inputs, partial(_write, kernel=outcome))
     return outcome
 
@@ -129,7 +129,7 @@ def _compile(source: KernelSource, sm: Sm) -> Outcome:
     """The first kernel that spills nothing, else that which spills least."""
     if not source.min_blocks:
         return _outcome(source, sm, nvrtc.compile_source(source, sm))
-    spilt: list[Kernel] = []
+    spilt: list[CompiledKernel] = []
     for number in source.min_blocks:
         compiled = nvrtc.compile_source(source, sm, f"{MIN_BLOCKS}={number}")
         outcome = _outcome(source, sm, compiled)
@@ -146,7 +146,7 @@ def _outcome(source: KernelSource, sm: Sm, compiled: nvrtc.Compiled) -> Outcome:
             name=source.name, sm=sm, digest=source.digest, status="refused", log=compiled.log
         )
     lowered = lower_version(drop_unread_variables(compiled.ptx))
-    return Kernel(
+    return CompiledKernel(
         name=source.name,
         sm=sm,
         digest=source.digest,
@@ -159,7 +159,7 @@ def _outcome(source: KernelSource, sm: Sm, compiled: nvrtc.Compiled) -> Outcome:
     )
 
 
-def _write(folder: Path, kernel: Kernel) -> None:
+def _write(folder: Path, kernel: CompiledKernel) -> None:
     (folder / "kernel.ptx").write_text(kernel.ptx, encoding="utf-8")
     (folder / "kernel.cubin").write_bytes(kernel.cubin)
     (folder / "compiler.log").write_text(kernel.log, encoding="utf-8")
@@ -171,9 +171,9 @@ def _write(folder: Path, kernel: Kernel) -> None:
     (folder / "kernel.json").write_text(json.dumps(facts, indent=2), encoding="utf-8")
 
 
-def _read(folder: Path, source: KernelSource, sm: Sm) -> Kernel:
+def _read(folder: Path, source: KernelSource, sm: Sm) -> CompiledKernel:
     facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-    return Kernel(
+    return CompiledKernel(
         name=source.name,
         sm=sm,
         digest=source.digest,

@@ -3,7 +3,7 @@
 A folder with `kit.json` and one `<SHA-256>.ptx` for each kernel. The parent writes it and makes the
 model with nodes of `trtplug.ops.plugin_layer`, each with the digest of its site; the child that
 builds reads it. All kernels of a site read the same packing of weights and bias: those lie in the
-model once, whichever kernel TensorRT takes. What a kernel's tensors are, `trtplug.kernels.formats`
+model once, whichever kernel TensorRT takes. What a kernel's tensors are, `Tactic.formats`
 says.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from trtplug.kernels.pair_catalog import PairTactic
-    from trtplug.kernels.pair_problem import PairProblem  # noqa: TC004
-    from trtplug.kernels.problem import Problem  # noqa: TC004
-    from trtplug.kernels.tactic import Tactic
+    from trtplug.kernels.catalog import Catalog  # noqa: TC004
+    from trtplug.kernels.family import AnyTactic
+    from trtplug.kernels.problem import AnyProblem  # noqa: TC004
     from trtplug.ops.cbr import CbrAttributes
 
 
@@ -51,71 +51,60 @@ class KitSite:
     offer the same kernels are one site, and are timed once.
     """
 
-    problem: Problem | PairProblem
+    problem: AnyProblem
     kernels: tuple[KitKernel, ...]
+    catalog: Catalog | None = dataclasses.field(default=None, compare=False, repr=False)
+    """Where tactics are looked up; trtplug's own where none is given."""
 
     def __post_init__(self) -> None:
         """Refuses kernels that cannot stand side by side.
 
         Raises:
-            ValueError: none, an unknown or repeated tactic, or two packings or types of the input.
+            ValueError: none, an unknown or repeated tactic, or two packings.
         """
         tactics = self.tactics
         if len({t.number for t in tactics}) != len(tactics) or not tactics:
             raise ValueError(f"{[k.tactic for k in self.kernels]}: each tactic once, one at least")
-        for what, values in (("packings", self._packings()), ("types of x", self._x_dtypes())):
-            if len(values) != 1:
-                raise ValueError(f"{what} of one site: {', '.join(sorted(values))}")
+        packings = {t.packing(self.problem) for t in tactics}
+        if len(packings) != 1:
+            raise ValueError(f"packings of one site: {', '.join(sorted(packings))}")
 
     @property
     def op(self) -> str:
         """`CBR` or `CBRPair`."""
-        from trtplug.kernels.problem import Problem
-
-        return "CBR" if isinstance(self.problem, Problem) else "CBRPair"
+        return self.problem.op
 
     @property
-    def tactics(self) -> tuple[Tactic | PairTactic, ...]:
+    def tactics(self) -> tuple[AnyTactic, ...]:
         """The tactic of each kernel.
 
         Raises:
             ValueError: a name that is none of the op's.
         """
-        return tuple(_tactic(kernel.tactic, self.op) for kernel in self.kernels)
+        from trtplug.kernels.catalog import CATALOG
+
+        there = {t.name: t for t in (self.catalog or CATALOG).of(self.problem)}
+        unknown = [k.tactic for k in self.kernels if k.tactic not in there]
+        if unknown:
+            raise ValueError(f"{self.op} has no tactic {unknown[0]!r}")
+        return tuple(there[k.tactic] for k in self.kernels)
 
     @property
     def packing(self) -> str:
-        """Name of the packing that all kernels read, see `trtplug.kernels.packing_key`."""
-        (packing,) = self._packings()
-        return packing
-
-    @property
-    def x_dtype(self) -> str:
-        """Type of the input: another than the problem's for stems that read FP32."""
-        (dtype,) = self._x_dtypes()
-        return dtype
+        """Name of the packing that all kernels read."""
+        return self.tactics[0].packing(self.problem)
 
     @property
     def digest(self) -> str:
         """SHA-256, in hex, over all of it: the site's name and its identity in a timing cache."""
-        told = {
+        written = {
             "schema": SCHEMA,
             **_site_to_json(self),
             "packing": self.packing,
             "numbers": [t.number for t in self.tactics],
         }
-        canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(written, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
-
-    def _packings(self) -> set[str]:
-        from trtplug.kernels.packing_key import packing_of
-
-        return {packing_of(t, self.problem) for t in self.tactics}
-
-    def _x_dtypes(self) -> set[str]:
-        from trtplug.kernels.either import x_dtype_of_either
-
-        return {x_dtype_of_either(t, self.problem) for t in self.tactics}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +140,12 @@ def write_kit(kit: Kit, ptx: Mapping[str, str], folder: Path) -> None:
     for digest in sorted({k.ptx_sha256 for s in kit.sites.values() for k in s.kernels}):
         (folder / f"{digest}.ptx").write_text(ptx[digest], encoding="utf-8")
     sites = {digest: _site_to_json(site) for digest, site in sorted(kit.sites.items())}
-    told = {"schema": SCHEMA, "sm": kit.sm, "sites": sites}
-    (folder / KIT_FILE).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    written = {"schema": SCHEMA, "sm": kit.sm, "sites": sites}
+    (folder / KIT_FILE).write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 
-def read_kit(folder: Path) -> Kit:
-    """The kit in a folder.
+def read_kit(folder: Path, catalog: Catalog | None = None) -> Kit:
+    """The kit in a folder; its tactics are looked up in `catalog`, trtplug's own by default.
 
     Raises:
         DocumentError: it cannot be read, has another schema, or is damaged.
@@ -164,11 +153,13 @@ def read_kit(folder: Path) -> Kit:
     path = folder / KIT_FILE
     text = _read(path, SCHEMA)
     try:
-        told = json.loads(text)
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"schema {told['schema']!r} is not {SCHEMA}")
-        kit = make_kit(int(told["sm"]), (_site_from_json(s) for s in told["sites"].values()))
-        if set(kit.sites) != set(told["sites"]):
+        written = json.loads(text)
+        if written["schema"] != SCHEMA:
+            raise ValueError(f"schema {written['schema']!r} is not {SCHEMA}")
+        kit = make_kit(
+            int(written["sm"]), (_site_from_json(s, catalog) for s in written["sites"].values())
+        )
+        if set(kit.sites) != set(written["sites"]):
             raise ValueError("a site's contents do not match its digest")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DocumentError(path=str(path), problem=str(error), wanted=SCHEMA) from error
@@ -198,17 +189,7 @@ def _read(path: Path, wanted: str) -> str:
         raise DocumentError(path=str(path), problem=problem, wanted=wanted) from error
 
 
-def _tactic(name: str, op: str) -> Tactic | PairTactic:
-    from trtplug.kernels.catalog import find_tactic
-    from trtplug.kernels.pair_catalog import find_pair_tactic
-
-    found = find_tactic(name) if op == "CBR" else find_pair_tactic(name)
-    if found is None:
-        raise ValueError(f"{op} has no tactic {name!r}")
-    return found
-
-
-def problem_to_plain(problem: Problem | PairProblem) -> dict[str, Any]:
+def problem_to_plain(problem: AnyProblem) -> dict[str, Any]:
     """All that kernels are generated from, as JSON can hold it."""
     x = problem.x
     return {
@@ -225,26 +206,64 @@ def _site_to_json(site: KitSite) -> dict[str, Any]:
     return {"op": site.op, **problem_to_plain(site.problem), "kernels": kernels}
 
 
-def _site_from_json(told: dict[str, Any]) -> KitSite:
-    from trtplug.kernels.pair_problem import PairProblem
-    from trtplug.kernels.problem import Problem
+def _site_from_json(read: dict[str, Any], catalog: Catalog | None) -> KitSite:
+    from trtplug.kernels.problem import KernelProblem, PairProblem
     from trtplug.ops.cbr_pair import CbrPairAttributes
     from trtplug.tensor import ShapeRange
 
-    x = ShapeRange(name="x", **{key: tuple(sizes) for key, sizes in told["x"].items()})
-    fixed = {"outputs": told["outputs"], "dtype": told["dtype"], "x": x}
-    attributes = told["attributes"]
-    problem: Problem | PairProblem
-    if told["op"] == "CBR":
-        problem = Problem(attributes=_attributes(attributes), **fixed)
+    x = ShapeRange(name="x", **{key: tuple(sizes) for key, sizes in read["x"].items()})
+    fixed = {"outputs": read["outputs"], "dtype": read["dtype"], "x": x}
+    attributes = read["attributes"]
+    problem: AnyProblem
+    if read["op"] == "CBR":
+        problem = KernelProblem(attributes=_attributes(attributes), **fixed)
     else:
         both = {name: _attributes(given) for name, given in attributes.items()}
         problem = PairProblem(attributes=CbrPairAttributes(**both), **fixed)
-    return KitSite(problem=problem, kernels=tuple(KitKernel(**k) for k in told["kernels"]))
+    kernels = tuple(KitKernel(**k) for k in read["kernels"])
+    return KitSite(problem=problem, kernels=kernels, catalog=catalog)
 
 
-def _attributes(told: dict[str, Any]) -> CbrAttributes:
+def _attributes(read: dict[str, Any]) -> CbrAttributes:
     from trtplug.ops.cbr import CbrAttributes
 
-    values: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    values: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in read.items()}
     return CbrAttributes(**values)
+
+
+# A line on top of each kernel's PTX says whose it is. TensorRT puts the PTX of the tactic that it
+# took into the engine: found there, it says what the builder's log and inspector may not.
+_MARK = re.compile(rb"// trtplug site=([0-9a-f]{64}) tactic=(\d{1,9})")
+_LONGEST_BYTES = 110
+_CHUNK_BYTES = 1 << 24
+
+
+def mark_ptx(ptx: str, site: str, number: int) -> str:
+    """The text with the line on top.
+
+    Args:
+        ptx: the kernel.
+        site: digest of a kit's site.
+        number: of the tactic.
+    """
+    return f"// trtplug site={site} tactic={number}\n{ptx}"
+
+
+def find_marks(file: Path) -> Mapping[str, tuple[int, ...]]:
+    """Site -> numbers of the tactics whose kernels lie in a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found: dict[str, set[int]] = {}
+    with file.open("rb") as stream:
+        rest = b""
+        while chunk := stream.read(_CHUNK_BYTES):
+            data = rest + chunk
+            # A mark at the very end may go on in the next chunk, where it is found whole.
+            rest = data[-_LONGEST_BYTES:]
+            last = len(chunk) < _CHUNK_BYTES
+            for match in _MARK.finditer(data):
+                if last or match.end() < len(data):
+                    found.setdefault(match[1].decode(), set()).add(int(match[2]))
+    return {site: tuple(sorted(numbers)) for site, numbers in found.items()}

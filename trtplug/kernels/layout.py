@@ -12,7 +12,7 @@ from trtplug.tensor import FLOATS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trtplug.kernels.tactic import Layout
+    from trtplug.kernels.family import Layout
 
 
 if TYPE_CHECKING:

@@ -5,23 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.compile import Kernel, Outcome, compile_many
-from trtplug.kernels.either import (
-    EitherCandidate,
-    generate_either,
-    list_either,
-    predict_either,
-    tactics_of,
-    threads_of_either,
-)
+from trtplug.kernels.catalog import CATALOG, Catalog
+from trtplug.kernels.choose import KernelTarget
+from trtplug.kernels.compile import CompiledKernel, Outcome, compile_many
+from trtplug.kernels.family import AnyTactic
 from trtplug.kernels.loop import count_loops
+from trtplug.kernels.predict import predict
 from trtplug.kernels.problems import Asked, Unsized
-from trtplug.kernels.source import KernelSource, plugin_headers
-from trtplug.kernels.usage import LIMITS, blocks_per_sm
+from trtplug.kernels.sm import SMS, blocks_per_sm
+from trtplug.kernels.source import KernelSource
 from trtplug.ops.cbr import CbrAttributes
 from trtplug.ops.cbr_pair import CbrPairAttributes
-from trtplug.profile import GpuProfile
-from trtplug.target import Sm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +63,7 @@ class KernelEntry:
     mma_share: float | None
     """Share of matrix instructions in the main loop; None where it has none."""
     predicted_us: float | None
-    """By the model of `trtplug.kernels.estimate`, at the opt sizes; not measured."""
+    """By the model of `trtplug.kernels.predict`, at the opt sizes; not measured."""
     bound_by: str | None
     ptx_version: str | None
     digest: str
@@ -104,52 +98,45 @@ class KernelsDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """An SM, and the GPU whose figures the predictions take."""
-
-    sm: Sm
-    profile: GpuProfile | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One kernel to be made."""
 
     problem: int
     asked: Asked
-    place: Place
-    candidate: EitherCandidate
+    target: KernelTarget
+    tactic: AnyTactic
     source: KernelSource
 
 
 def list_tasks(
-    asked: Sequence[Asked], places: Sequence[Place], shared_bytes: int
+    asked: Sequence[Asked], targets: Sequence[KernelTarget]
 ) -> tuple[tuple[Task, ...], tuple[ExcludedEntry, ...]]:
     """The kernels of all legal tactics, and why the others are none."""
     tasks: list[Task] = []
     excluded: list[ExcludedEntry] = []
-    headers = plugin_headers()
+    headers = {id(t): t.catalog.headers() for t in targets}
     for number, each in enumerate(asked):
-        for place in places:
-            for candidate in list_either(each.problem, place.sm, shared_bytes):
-                if candidate.exclusion is None:
-                    source = generate_either(candidate.tactic, each.problem, place.sm, headers)
+        for target in targets:
+            for one in target.catalog.list(each.problem, target.sm, target.shared_bytes):
+                if one.exclusion is None:
                     tasks.append(
                         Task(
                             problem=number,
                             asked=each,
-                            place=place,
-                            candidate=candidate,
-                            source=source,
+                            target=target,
+                            tactic=one.tactic,
+                            source=one.tactic.generate(
+                                each.problem, target.sm, headers[id(target)]
+                            ),
                         )
                     )
                 else:
                     excluded.append(
                         ExcludedEntry(
                             problem=number,
-                            tactic=candidate.tactic.name,
-                            sm=str(place.sm),
-                            reason=candidate.exclusion.value,
+                            tactic=one.tactic.name,
+                            sm=str(target.sm),
+                            reason=one.exclusion.value,
                         )
                     )
     return tuple(tasks), tuple(excluded)
@@ -166,16 +153,16 @@ def compile_tasks(
     Raises:
         CompilerMissingError: NVRTC is not installed.
     """
-    return compile_many([(t.source, t.place.sm) for t in tasks], store, jobs, done)
+    return compile_many([(t.source, t.target.sm) for t in tasks], store, jobs, done)
 
 
 def count_task_loops(
     outcomes: Sequence[Outcome], store: Store | None, jobs: int
 ) -> tuple[MainLoop | None, ...]:
     """The main loop of each kernel, in order; None for what is no kernel or has none."""
-    kernels = [o for o in outcomes if isinstance(o, Kernel)]
+    kernels = [o for o in outcomes if isinstance(o, CompiledKernel)]
     loops = iter(count_loops(kernels, store, jobs))
-    return tuple(next(loops) if isinstance(o, Kernel) else None for o in outcomes)
+    return tuple(next(loops) if isinstance(o, CompiledKernel) else None for o in outcomes)
 
 
 def make_document(
@@ -187,6 +174,7 @@ def make_document(
     loops: Sequence[MainLoop | None],
     excluded: tuple[ExcludedEntry, ...],
     shared_bytes: int,
+    catalog: Catalog = CATALOG,
 ) -> KernelsDocument:
     """Everything as a document; kernels of one problem and SM in order of predicted time."""
     entries = [_entry(*each) for each in zip(tasks, outcomes, loops, strict=True)]
@@ -195,7 +183,7 @@ def make_document(
         model=model.path.name,
         sha256=model.sha256,
         shared_limit_bytes=shared_bytes,
-        problems=tuple(_problems(asked)),
+        problems=tuple(_problems(asked, catalog)),
         kernels=tuple(sorted(entries, key=_order)),
         excluded=excluded,
         unsized=unsized,
@@ -208,7 +196,7 @@ def _order(entry: KernelEntry) -> tuple[int, str, float, str]:
     return (entry.problem, entry.sm, time, entry.tactic)
 
 
-def _problems(asked: Sequence[Asked]) -> Iterator[ProblemEntry]:
+def _problems(asked: Sequence[Asked], catalog: Catalog) -> Iterator[ProblemEntry]:
     for each in asked:
         problem = each.problem
         yield ProblemEntry(
@@ -219,29 +207,25 @@ def _problems(asked: Sequence[Asked]) -> Iterator[ProblemEntry]:
             input_min=problem.x.min,
             input_opt=problem.x.opt,
             input_max=problem.x.max,
-            tactics=len(tactics_of(problem)),
+            tactics=len(catalog.of(problem)),
         )
 
 
 def _entry(task: Task, outcome: Outcome, loop: MainLoop | None) -> KernelEntry:
-    kernel = outcome if isinstance(outcome, Kernel) else None
-    tactic, place = task.candidate.tactic, task.place
-    limits = LIMITS.get(place.sm.number)
+    kernel = outcome if isinstance(outcome, CompiledKernel) else None
+    tactic, profile, sm = task.tactic, task.target.profile, task.target.sm
+    facts = SMS.get(sm.number)
     prediction = None
-    if kernel is not None and place.profile is not None:
+    if kernel is not None and profile is not None:
         problem = task.asked.problem
-        prediction = predict_either(tactic, problem, place.profile, kernel.usage, problem.x.opt)
-    blocks = (
-        blocks_per_sm(kernel.usage, threads_of_either(tactic), limits)
-        if kernel and limits
-        else None
-    )
+        prediction = predict(tactic, problem, profile, kernel.usage, problem.x.opt)
+    blocks = blocks_per_sm(kernel.usage, tactic.threads, facts) if kernel and facts else None
     return KernelEntry(
         problem=task.problem,
         tactic=tactic.name,
-        sm=str(place.sm),
-        gpu=place.profile.name if place.profile else None,
-        status="ok" if isinstance(outcome, Kernel) else outcome.status,
+        sm=str(sm),
+        gpu=profile.name if profile else None,
+        status="ok" if isinstance(outcome, CompiledKernel) else outcome.status,
         registers=kernel.usage.registers if kernel else None,
         shared_bytes=kernel.usage.shared_bytes if kernel else None,
         spill_bytes=kernel.usage.spill_bytes if kernel else None,
@@ -251,5 +235,5 @@ def _entry(task: Task, outcome: Outcome, loop: MainLoop | None) -> KernelEntry:
         bound_by=prediction.bound_by if prediction else None,
         ptx_version=kernel.ptx_version if kernel else None,
         digest=task.source.digest,
-        log=None if isinstance(outcome, Kernel) else outcome.log,
+        log=None if isinstance(outcome, CompiledKernel) else outcome.log,
     )

@@ -1,22 +1,32 @@
-"""The main loops of compiled kernels: machine code is taken apart once, and counted."""
+"""The main loops of compiled kernels: machine code is taken apart by nvdisasm once, and counted.
+
+nvdisasm comes in a wheel of NVIDIA's (`nvidia/cu13/bin` among the packages) or with a CUDA toolkit.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import json
 import logging
+import re
+import shutil
 import struct
+import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trtplug.errors import ToolMissingError
 from trtplug.kernels.sass import MainLoop, find_main_loop
-from trtplug.kernels.tools import disassemble, find_tool
 from trtplug.store import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trtplug.kernels.compile import Kernel
+    from trtplug.kernels.compile import CompiledKernel
     from trtplug.store import Store
     from trtplug.target import Sm
 
@@ -74,7 +84,7 @@ _Found = dict[tuple[str, "Sm"], MainLoop | None]
 
 
 def count_loops(
-    kernels: Sequence[Kernel], store: Store | None, jobs: int
+    kernels: Sequence[CompiledKernel], store: Store | None, jobs: int
 ) -> tuple[MainLoop | None, ...]:
     """The main loop of each kernel, in order; equal kernels are counted once.
 
@@ -101,12 +111,12 @@ def count_loops(
     return tuple(found.get((k.digest, k.sm)) for k in kernels)
 
 
-def count_loop(kernel: Kernel, store: Store | None) -> MainLoop | None:
+def count_loop(kernel: CompiledKernel, store: Store | None) -> MainLoop | None:
     """The same for one kernel."""
     return count_loops([kernel], store, 1)[0]
 
 
-def _groups(kernels: Sequence[Kernel], jobs: int) -> Iterator[Sequence[Kernel]]:
+def _groups(kernels: Sequence[CompiledKernel], jobs: int) -> Iterator[Sequence[CompiledKernel]]:
     """Kernels of one SM, of each as many groups as can run at once, none too large."""
     for sm in sorted({k.sm for k in kernels}, key=lambda sm: sm.number):
         some = [k for k in kernels if k.sm == sm]
@@ -115,7 +125,7 @@ def _groups(kernels: Sequence[Kernel], jobs: int) -> Iterator[Sequence[Kernel]]:
             yield some[start : start + size]
 
 
-def _count(kernels: Sequence[Kernel]) -> _Found:
+def _count(kernels: Sequence[CompiledKernel]) -> _Found:
     """The loops of kernels of one SM; what nvdisasm does not take is left out."""
     try:
         texts = disassemble([code_of(k.cubin) for k in kernels], kernels[0].sm)
@@ -128,7 +138,7 @@ def _count(kernels: Sequence[Kernel]) -> _Found:
     return {(k.digest, k.sm): find_main_loop(text) for k, text in zip(kernels, texts, strict=True)}
 
 
-def _inputs(kernel: Kernel) -> dict[str, object]:
+def _inputs(kernel: CompiledKernel) -> dict[str, object]:
     return {
         "kind": "main loop",
         "format": FORMAT,
@@ -138,11 +148,11 @@ def _inputs(kernel: Kernel) -> dict[str, object]:
     }
 
 
-def _key(kernel: Kernel) -> str:
+def _key(kernel: CompiledKernel) -> str:
     return key_of(_inputs(kernel))
 
 
-def _keep(kernel: Kernel, loop: MainLoop | None, store: Store | None) -> None:
+def _keep(kernel: CompiledKernel, loop: MainLoop | None, store: Store | None) -> None:
     if store is not None:
         text = json.dumps(asdict(loop) if loop else None)
         store.keep(
@@ -160,3 +170,78 @@ def _read(text: str) -> MainLoop | None:
         instructions=loop["instructions"],
         counts=tuple((kind, number) for kind, number in loop["counts"]),
     )
+
+
+PACKAGES = {
+    "nvdisasm": "nvidia-cuda-nvdisasm",
+}
+"""Program -> the wheel that brings it."""
+
+_LIMIT_S = 120.0
+_ADDRESS = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
+
+
+def find_tool(name: str) -> Path | None:
+    """A program of CUDA's: from its wheel, else from PATH, else None."""
+    for folder in _wheel_folders():
+        for found in sorted(folder.glob(f"*/bin/{name}")):
+            return found
+    on_path = shutil.which(name)
+    return Path(on_path) if on_path else None
+
+
+def _wheel_folders() -> tuple[Path, ...]:
+    spec = importlib.util.find_spec("nvidia")
+    return tuple(map(Path, spec.submodule_search_locations or ())) if spec else ()
+
+
+def disassemble(codes: Sequence[bytes], sm: Sm) -> tuple[str, ...]:
+    """Machine code as text, one line an instruction, branches to addresses.
+
+    All of it goes through one call: nvdisasm takes a third of a second to start, and a few
+    milliseconds for a kernel. Addresses count from the first code on through all.
+
+    Args:
+        codes: instructions of kernels, as `code_of` gives them.
+        sm: what they were made for.
+
+    Raises:
+        ToolMissingError: nvdisasm is not installed.
+        ValueError: nvdisasm does not take the code, or takes longer than two minutes.
+    """
+    with tempfile.TemporaryDirectory(prefix="trtplug-") as folder:
+        file = Path(folder) / "code.bin"
+        file.write_bytes(b"".join(codes))
+        done = _run("nvdisasm", "--binary", f"SM{sm.number}", str(file))
+    if done.returncode:
+        raise ValueError(f"nvdisasm: {done.stderr.strip()}")
+    return _parts(done.stdout, codes)
+
+
+def _parts(text: str, codes: Sequence[bytes]) -> tuple[str, ...]:
+    """The lines of each code."""
+    ends = list(itertools.accumulate(len(code) for code in codes))
+    parts: list[list[str]] = [[] for _ in codes]
+    place = 0
+    for line in text.splitlines():
+        found = _ADDRESS.match(line)
+        if found is None:
+            continue
+        while place < len(ends) and int(found[1], 16) >= ends[place]:
+            place += 1
+        if place == len(ends):
+            raise ValueError(f"nvdisasm: an instruction beyond the end: {line.strip()}")
+        parts[place].append(line)
+    return tuple("\n".join(lines) for lines in parts)
+
+
+def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    tool = find_tool(name)
+    if tool is None:
+        raise ToolMissingError(tool=name, package=PACKAGES[name])
+    try:
+        return subprocess.run(
+            [tool, *arguments], capture_output=True, text=True, timeout=_LIMIT_S, errors="replace"
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"{name} took longer than {_LIMIT_S:g} s") from error

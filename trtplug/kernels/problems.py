@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.either import EitherProblem
-from trtplug.kernels.pair_problem import PairProblem
-from trtplug.kernels.problem import Problem
+from trtplug.kernels.problem import AnyProblem, KernelProblem, PairProblem
 from trtplug.model.load import Model, load_model
 from trtplug.model.ranges import resolve_ranges
 from trtplug.model.shapes import ShapeTable, infer_shapes
@@ -31,7 +29,7 @@ PRECISIONS = {"keep": None} | {word: element_type(word).name for word in ("fp16"
 class Asked:
     """One problem, and the convolutions that have it."""
 
-    problem: EitherProblem
+    problem: AnyProblem
     sites: tuple[str, ...]
     """Labels of the convolutions; of pairs both, such as `dw+pw`."""
 
@@ -76,7 +74,7 @@ def read_problems(
     sizes = size_ranges(model, (ranges,))
     dtype = PRECISIONS[precision]
     found = find_all(model)
-    asked: dict[EitherProblem, list[str]] = {}
+    asked: dict[AnyProblem, list[str]] = {}
     unsized = []
     labelled = (
         *((s.conv, site_problem(s, sizes, dtype)) for s in found.sites),
@@ -133,13 +131,13 @@ def _key(sizes: dict[str, tuple[int, ...]]) -> tuple[tuple[str, tuple[int, ...]]
     return tuple(sorted(sizes.items()))
 
 
-def site_problem(site: Site, sizes: SizeRanges, dtype: str | None) -> Problem | Unsized:
+def site_problem(site: Site, sizes: SizeRanges, dtype: str | None) -> KernelProblem | Unsized:
     """The problem of a site, or why it has none; `dtype` None takes the site's own."""
     x = sizes.of(site.input)
     if x is None:
         return Unsized(site=site.conv, problem=f"the size of {site.input} is not known")
     try:
-        return Problem(
+        return KernelProblem(
             attributes=cbr_attributes(site),
             outputs=site.channels,
             dtype=dtype or site.dtype,

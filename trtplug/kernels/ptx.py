@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trtplug.kernels.sm import SMS
+
 Version = tuple[int, int]
 
 _VERSION = re.compile(r"^\.version (\d+)\.(\d+)$", re.MULTILINE)
@@ -19,82 +21,13 @@ _OPCODE = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:\{\s*)?([a-z][a-z0-9_]*(?:[.:]{1,2}
 _VARIABLE = re.compile(r"^\.global [^=;{]*?([\w$]+)(?:\[\d*\])?(?: = [^;]*)?;\n", re.MULTILINE)
 _COMMENT = re.compile(r"//.*$", re.MULTILINE)
 
-TARGET_VERSIONS: dict[int, Version] = {
-    75: (6, 3),
-    80: (7, 0),
-    86: (7, 1),
-    87: (7, 4),
-    89: (7, 8),
-    90: (7, 8),
-    100: (8, 6),
-    103: (8, 8),
-    120: (8, 7),
-    121: (8, 8),
-}
-"""SM -> the first PTX version with that target."""
-
-_BASE = frozenset(
-    [
-        "abs",
-        "add",
-        "addc",
-        "and",
-        "bfe",
-        "bfi",
-        "bra",
-        "brkpt",
-        "clz",
-        "cnot",
-        "copysign",
-        "cos",
-        "cvta",
-        "div",
-        "ex2",
-        "exit",
-        "fma",
-        "isspacep",
-        "ld",
-        "lg2",
-        "mad",
-        "madc",
-        "max",
-        "min",
-        "mov",
-        "mul",
-        "neg",
-        "not",
-        "or",
-        "popc",
-        "prmt",
-        "rcp",
-        "rem",
-        "ret",
-        "rsqrt",
-        "sad",
-        "selp",
-        "set",
-        "setp",
-        "shf",
-        "shl",
-        "shr",
-        "sin",
-        "slct",
-        "sqrt",
-        "st",
-        "sub",
-        "subc",
-        "testp",
-        "trap",
-        "vote",
-        "xor",
-        "call",
-        "membar",
-        "bfind",
-        "brev",
-        "fns",
-        "lop3",
-    ]
-)
+_BASE_NAMES = """
+abs add addc and bfe bfi bra brkpt clz cnot copysign cos cvta div ex2 exit fma isspacep
+ld lg2 mad madc max min mov mul neg not or popc prmt rcp rem ret rsqrt sad selp set setp
+shf shl shr sin slct sqrt st sub subc testp trap vote xor call membar bfind brev fns
+lop3
+"""
+_BASE = frozenset(_BASE_NAMES.split())
 """Instructions of PTX 6.0 and before in all the forms that compilers write for our kernels."""
 
 _FEATURES: tuple[tuple[str, Version], ...] = (
@@ -144,7 +77,8 @@ def lower_version(ptx: str) -> Lowered:
     if version is None or target is None:
         raise ValueError("PTX without .version or .target")
     written = (int(version[1]), int(version[2]))
-    needed = TARGET_VERSIONS.get(int(target[1]), written) if not target[2] else written
+    facts = SMS.get(int(target[1]))
+    needed = facts.ptx if facts and not target[2] else written
     kept_for = ""
     for opcode in opcodes(ptx):
         wanted = needed_version(opcode)

@@ -6,11 +6,20 @@ Its digest covers all of it, so that a kernel is compiled again exactly when a l
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trtplug.settings import resource_folder
 from trtplug.store import key_of
+from trtplug.tensor import FLOATS
+
+if TYPE_CHECKING:
+    from trtplug.kernels.problem import KernelProblem
+
+ELEMENTS = {element.name: element.cuda for element in FLOATS}
+"""Types of the op -> those of plugins/common/dtype.cuh."""
 
 MIN_BLOCKS = "TRTPLUG_MIN_BLOCKS"
 """Macro: the blocks that an SM is to hold at a time."""
@@ -52,7 +61,8 @@ class KernelSource:
 class Headers:
     """The files that sources include, each read once in the life of this value."""
 
-    root: Path
+    folders: tuple[Path, ...]
+    """Where they are looked for, in order."""
     _read: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """Name -> text, and the names that it includes itself."""
 
@@ -73,14 +83,15 @@ class Headers:
 
     def _header(self, name: str) -> tuple[str, tuple[str, ...]]:
         if name not in self._read:
-            text = (self.root / name).read_text(encoding="utf-8")
+            file = next((f for p in self.folders if (f := p / name).is_file()), None)
+            text = (file or self.folders[0] / name).read_text(encoding="utf-8")
             self._read[name] = text, tuple(_INCLUDE.findall(text))
         return self._read[name]
 
 
-def plugin_headers() -> Headers:
-    """Those of `plugins/`."""
-    return Headers(root=resource_folder("plugins"))
+def plugin_headers(*more: Path) -> Headers:
+    """Those of `plugins/`, and of more folders."""
+    return Headers(folders=(resource_folder("plugins"), *more))
 
 
 def assemble(
@@ -102,3 +113,57 @@ def assemble(
     """
     reached = (headers or plugin_headers()).reached_from(text)
     return KernelSource(name=name, text=text, headers=reached, min_blocks=min_blocks)
+
+
+def site_struct(problem: KernelProblem, name: str) -> str:
+    """What is fixed of a convolution, as a `struct`; see plugins/cbr/geometry.cuh."""
+    a = problem.attributes
+    constants = {
+        "kChannels": problem.channels,
+        "kOutputs": problem.outputs,
+        "kGroups": a.group,
+        "kKernelH": a.kernel_shape[0],
+        "kKernelW": a.kernel_shape[1],
+        "kStrideH": a.strides[0],
+        "kStrideW": a.strides[1],
+        "kPadTop": a.pads[0],
+        "kPadLeft": a.pads[1],
+        "kPadBottom": a.pads[2],
+        "kPadRight": a.pads[3],
+        "kDilationH": a.dilations[0],
+        "kDilationW": a.dilations[1],
+    }
+    activation, residual = _enumerator(a.activation), _enumerator(a.residual)
+    values = ", ".join(_float(v) for v in (a.alpha, a.beta, a.min, a.max))
+    element = ELEMENTS[problem.dtype]
+    return "\n".join(
+        (
+            f"struct {name} {{",
+            f"  using Element = {element};",
+            f"  using Input = {element};",
+            *(f"  static constexpr int {key} = {value};" for key, value in constants.items()),
+            "  static constexpr trtplug::Activation kActivation = "
+            f"trtplug::Activation::{activation};",
+            f"  static constexpr trtplug::Residual kResidual = trtplug::Residual::{residual};",
+            "  static __device__ __forceinline__ trtplug::ActivationValues values() {",
+            f"    return {{{values}}};",
+            "  }",
+            "};",
+        )
+    )
+
+
+def _enumerator(name: str) -> str:
+    return "k" + "".join(part.capitalize() for part in name.split("_"))
+
+
+def _float(value: float) -> str:
+    """The nearest FP32, by its bits: exact, and good for infinities."""
+    bits = struct.unpack("<I", struct.pack("<f", _clamped(value)))[0]
+    return f"__uint_as_float(0x{bits:08x}u)"
+
+
+def _clamped(value: float) -> float:
+    largest = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+    finite = value == value and abs(value) != float("inf")
+    return max(-largest, min(largest, value)) if finite else value

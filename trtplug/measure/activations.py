@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.kernels.check import PairSiteTensors, SiteTensors
+from trtplug.kernels.check import SiteTensors
 from trtplug.measure.reference import Reference, random_feeds
 from trtplug.rewrite.find import find_pairs
 from trtplug.rewrite.weights import read_weights
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def read_activations(
     model: Model, sizes: Mapping[str, Sizes], seed: int, only: Collection[str] | None = None
-) -> dict[str, SiteTensors | PairSiteTensors]:
+) -> dict[str, SiteTensors]:
     """Input, weights, residual and output of each site of the main graph, by its convolution.
 
     After them those of its pairs, by their label.
@@ -57,19 +57,25 @@ def read_activations(
     }
 
 
-def _pair(pair: Pair, of_site: Mapping[str, SiteTensors]) -> PairSiteTensors | None:
+def _pair(pair: Pair, of_site: Mapping[str, SiteTensors]) -> SiteTensors | None:
     """Those of a pair; None where it is not of the main graph."""
     first, second = of_site.get(pair.depthwise.conv), of_site.get(pair.pointwise.conv)
     if first is None or second is None:
         return None
-    return PairSiteTensors(depthwise=first, pointwise=second)
+    return SiteTensors(
+        x=first.x,
+        weights=first.weights + second.weights,
+        biases=first.biases + second.biases,
+        residual=second.residual,
+        output=second.output,
+    )
 
 
 def _tensors(site: SiteWeights, found: Mapping[str, Array]) -> SiteTensors:
     return SiteTensors(
         x=_wide(found[site.site.input]),
-        weights=_wide(site.weight),
-        bias=_wide(site.bias),
+        weights=(_wide(site.weight),),
+        biases=(_wide(site.bias),),
         residual=_wide(found[site.residual]) if site.residual else None,
         output=_wide(found[site.site.output]),
     )

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 LAYER_INPUTS: Mapping[str, tuple[str, ...]] = {
     "CBR": ("x", "weights", "bias"),
     "CBRResidual": ("x", "weights", "bias", "residual"),
-    "CBRPair": ("x", "between", "between_bias", "weights", "bias"),
-    "CBRPairResidual": ("x", "between", "between_bias", "weights", "bias", "residual"),
+    "CBRPair": ("x", "dw_weight", "dw_bias", "weights", "bias"),
+    "CBRPairResidual": ("x", "dw_weight", "dw_bias", "weights", "bias", "residual"),
 }
 """Type of the node -> its inputs, in the order of a kernel's arguments; the only output is y.
 
 A quick plugin's inputs are those of a Python function, so a residual makes another type.
-`between` and `between_bias` are weights and bias of a pair's depthwise convolution.
+`dw_weight` and `dw_bias` are weights and bias of a pair's depthwise convolution.
 """
 
 KEY_ATTRIBUTES = ("site_key_high", "site_key_low")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from trtplug.errors import NodeInvalidError, ShapeError, UsageError
 from trtplug.globs import matches_any
-from trtplug.kernels.choose import Offer, Place, choose_offer
-from trtplug.kernels.either import ALL_TACTICS, EitherProblem, EitherTactic, find_either
+from trtplug.kernels.choose import KernelTarget, Offer, choose_offer
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES, AnyTactic
+from trtplug.kernels.problem import AnyProblem
 from trtplug.kernels.problems import Unsized, pair_problem, site_problem, size_ranges
-from trtplug.kernels.space import DEFAULT_SHARED_BYTES
 from trtplug.model.graph import index_graph
 from trtplug.plan import PlannedSite
 from trtplug.plugin.evidence import NO_EVIDENCE, Evidence, problem_digest
@@ -29,6 +29,7 @@ from trtplug.rewrite.find import find_all
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trtplug.kernels.catalog import Catalog
     from trtplug.model.source import Source
     from trtplug.plugin.evidence import SiteMeasurement
     from trtplug.profile import GpuProfile
@@ -44,7 +45,7 @@ class PluginCandidate:
     label: str
     """Of its convolution; of a pair both, such as `dw+pw`."""
     convs: tuple[str, ...]
-    problem: EitherProblem | None
+    problem: AnyProblem | None
     obstacle: str = ""
     """Why it has no problem."""
 
@@ -59,8 +60,8 @@ class PluginUnit:
     """A site or pair that gets the plugin."""
 
     candidate: PluginCandidate
-    problem: EitherProblem
-    tactics: tuple[EitherTactic, ...]
+    problem: AnyProblem
+    tactics: tuple[AnyTactic, ...]
     """Offered to the builder; all read one packing."""
 
 
@@ -71,7 +72,7 @@ class PluginQuery:
     options: PluginOptions
     gpu: str
     """Name of the GPU, as its driver reports it."""
-    place: Place
+    place: KernelTarget
     evidence: Evidence = NO_EVIDENCE
 
 
@@ -90,7 +91,7 @@ def choose_sites(
     options = query.options
     labels = [c.label for c in candidates if options.pairs or not c.is_pair]
     _check_globs("--plugin-sites", options.sites, labels, "`trtplug sites` lists them")
-    names = [t.name for t in ALL_TACTICS]
+    names = [t.name for t in query.place.catalog.tactics]
     _check_globs("--plugin-tactics", options.tactics, names, "`trtplug kernels list` lists them")
     pairs: dict[str, PlannedSite] = {}
     planned = []
@@ -104,13 +105,14 @@ def choose_sites(
 
 
 def plugin_units(
-    candidates: Sequence[PluginCandidate], sites: Sequence[PlannedSite]
+    candidates: Sequence[PluginCandidate], sites: Sequence[PlannedSite], catalog: Catalog
 ) -> tuple[PluginUnit, ...]:
     """The units to build for the sites of a plan; both sites of a pair are one unit.
 
     Args:
         candidates: of the same model.
         sites: as `choose_sites` orders them.
+        catalog: the tactics that there are.
     """
     by_label = {c.label: c for c in candidates}
     units: list[PluginUnit] = []
@@ -120,7 +122,7 @@ def plugin_units(
         if site.choice == "native" or candidate.problem is None or site.convs[0] in taken:
             continue
         taken.update(site.convs)
-        tactics = tuple(t for name in site.tactics if (t := find_either(name)) is not None)
+        tactics = tuple(t for name in site.tactics if (t := catalog.find(name)) is not None)
         units.append(PluginUnit(candidate=candidate, problem=candidate.problem, tactics=tactics))
     return tuple(units)
 
@@ -249,7 +251,7 @@ def make_query(
     known = (find_profile(name, profiles) for name in (gpu, *gpus))
     profile = next((p for p in known if p is not None and p.sm == sm), None)
     shared = DEFAULT_SHARED_BYTES if shared_bytes is None else shared_bytes
-    place = Place(sm=sm, profile=profile, shared_bytes=shared)
+    place = KernelTarget(sm=sm, profile=profile, shared_bytes=shared)
     return PluginQuery(options=options, gpu=gpu, place=place, evidence=evidence)
 
 
@@ -269,7 +271,7 @@ def list_candidates(source: Source) -> tuple[PluginCandidate, ...]:
     except (NodeInvalidError, ShapeError) as error:
         # No reason to end a build that goes without: a builder may well take the model.
         _log.info("no site gets the plugin: sizes are not known: %s", error.message)
-        problems: dict[str, EitherProblem | Unsized] = {
+        problems: dict[str, AnyProblem | Unsized] = {
             label: Unsized(site=label, problem=f"sizes are not known: {error.message}")
             for label in convs
         }
@@ -283,7 +285,7 @@ def list_candidates(source: Source) -> tuple[PluginCandidate, ...]:
 
 
 def _candidate(
-    label: str, convs: tuple[str, ...], problem: EitherProblem | Unsized, *, inside: bool
+    label: str, convs: tuple[str, ...], problem: AnyProblem | Unsized, *, inside: bool
 ) -> PluginCandidate:
     if not inside:
         obstacle = "it is in a subgraph"

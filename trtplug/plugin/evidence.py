@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trtplug.kernels.either import EitherProblem
+    from trtplug.kernels.problem import AnyProblem
 
 
 SCHEMA = "trtplug.site-measurement/1"
@@ -93,7 +93,7 @@ class Evidence:
     sha256: str | None
     """Of the file; None where there is none."""
 
-    def find(self, problem: EitherProblem, gpu: str) -> SiteMeasurement | None:
+    def find(self, problem: AnyProblem, gpu: str) -> SiteMeasurement | None:
         """The measurement of this very problem on a GPU of that name; the last line counts."""
         wanted = problem_digest(problem)
         found = (m for m in reversed(self.measurements) if m.problem_sha256 == wanted)
@@ -103,7 +103,7 @@ class Evidence:
 NO_EVIDENCE = Evidence(measurements=(), sha256=None)
 
 
-def problem_digest(problem: EitherProblem) -> str:
+def problem_digest(problem: AnyProblem) -> str:
     """What a problem is known by: all that a kernel is generated from, sizes of its input too."""
     return key_of({"op": type(problem).__name__, **problem_to_plain(problem)})
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.kernels import nvrtc
-from trtplug.kernels.compile import Kernel, Refused, compile_many
-from trtplug.kernels.either import EitherTactic, generate_either
+from trtplug.kernels.compile import CompiledKernel, Refused, compile_many
+from trtplug.kernels.family import AnyTactic
 from trtplug.kernels.kit import KitKernel, KitSite, ptx_digest
-from trtplug.kernels.source import plugin_headers
 from trtplug.plugin.choose import PluginUnit
 from trtplug.settings import resource_folder
 from trtplug.store import key_of, sha256_of
@@ -17,9 +16,10 @@ from trtplug.store import key_of, sha256_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trtplug.kernels.catalog import Catalog
+    from trtplug.kernels.choose import KernelTarget
     from trtplug.kernels.compile import Outcome
     from trtplug.store import Store
-    from trtplug.target import Sm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class ReadyUnit:
     unit: PluginUnit
     site: KitSite
     """What the builder may choose from."""
-    tactic: EitherTactic
+    tactic: AnyTactic
     """One of them: all read the packing that it reads."""
 
 
@@ -56,7 +56,7 @@ class ReadyKernels:
 
 def compile_units(
     units: Sequence[PluginUnit],
-    sm: Sm,
+    target: KernelTarget,
     store: Store | None,
     jobs: int,
     done: Callable[[Outcome], None] = lambda _: None,
@@ -65,7 +65,7 @@ def compile_units(
 
     Args:
         units: with the tactics that are offered for each.
-        sm: of the GPU.
+        target: the SM, and the catalog that the tactics are of.
         store: where kernels are kept; None compiles all of them.
         jobs: kernels at once.
         done: called for each.
@@ -73,35 +73,39 @@ def compile_units(
     Raises:
         CompilerMissingError: NVRTC is not installed.
     """
-    headers = plugin_headers()
+    headers = target.catalog.headers()
     wanted = [
-        (unit, tactic, generate_either(tactic, unit.problem, sm, headers))
+        (unit, tactic, tactic.generate(unit.problem, target.sm, headers))
         for unit in units
         for tactic in unit.tactics
     ]
-    outcomes = compile_many([(source, sm) for _, _, source in wanted], store, jobs, done)
-    tried: dict[str, list[tuple[EitherTactic, Outcome]]] = {u.candidate.label: [] for u in units}
+    outcomes = compile_many([(source, target.sm) for _, _, source in wanted], store, jobs, done)
+    tried: dict[str, list[tuple[AnyTactic, Outcome]]] = {u.candidate.label: [] for u in units}
     for (unit, tactic, _), outcome in zip(wanted, outcomes, strict=True):
         tried[unit.candidate.label].append((tactic, outcome))
-    ready = [_ready(unit, tried[unit.candidate.label]) for unit in units]
+    ready = [_ready(unit, tried[unit.candidate.label], target.catalog) for unit in units]
     return ReadyKernels(
         units=tuple(r for r in ready if isinstance(r, ReadyUnit)),
         lost={
             u.candidate.label: r for u, r in zip(units, ready, strict=True) if isinstance(r, str)
         },
-        ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, Kernel)},
+        ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, CompiledKernel)},
         refused=tuple({o.digest: o for o in outcomes if isinstance(o, Refused)}.values()),
     )
 
 
-def _ready(unit: PluginUnit, tried: list[tuple[EitherTactic, Outcome]]) -> ReadyUnit | str:
+def _ready(
+    unit: PluginUnit, tried: list[tuple[AnyTactic, Outcome]], catalog: Catalog
+) -> ReadyUnit | str:
     """The unit with the kernels that compiled, or why it has none."""
-    kernels = [(tactic, outcome) for tactic, outcome in tried if isinstance(outcome, Kernel)]
+    kernels = [
+        (tactic, outcome) for tactic, outcome in tried if isinstance(outcome, CompiledKernel)
+    ]
     if not kernels:
         names = ", ".join(tactic.name for tactic, _ in tried)
         return f"no kernel compiled of {names}: kernels.log has the compiler's messages"
     offered = tuple(KitKernel(tactic=t.name, ptx_sha256=ptx_digest(k.ptx)) for t, k in kernels)
-    site = KitSite(problem=unit.problem, kernels=offered)
+    site = KitSite(problem=unit.problem, kernels=offered, catalog=catalog)
     return ReadyUnit(unit=unit, site=site, tactic=kernels[0][0])
 
 

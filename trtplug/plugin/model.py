@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtplug.kernels.packing import pack_bias, pack_weights
-from trtplug.kernels.pair_catalog import PairTactic
-from trtplug.kernels.pair_packing import pack_pair, pack_pair_biases
-from trtplug.kernels.pair_problem import PairProblem
-from trtplug.kernels.problem import Problem
 from trtplug.model.load import model_of
 from trtplug.model.save import NewTensor, save_beside
 from trtplug.ops.plugin_layer import plugin_layer_node
@@ -169,17 +164,9 @@ def _packed(
     """Weights and bias of each convolution, in the order of the node's inputs."""
     problem, tactic = ready.unit.problem, ready.tactic
     for number, match in enumerate(matches):
-        if isinstance(problem, PairProblem):
-            assert isinstance(tactic, PairTactic)
-            pack = partial(_pack_of_pair, tactic, problem, number)
-            pack_b = partial(_pack_bias_of_pair, tactic, problem, number)
-            shape = (problem.depthwise, problem.pointwise)[number].weight_shape
-        else:
-            assert isinstance(problem, Problem)
-            assert not isinstance(tactic, PairTactic)
-            pack = partial(pack_weights, tactic, problem)
-            pack_b = partial(pack_bias, tactic, problem)
-            shape = problem.weight_shape
+        pack = partial(tactic.pack_weights, problem, conv=number)
+        pack_b = partial(tactic.pack_bias, problem, conv=number)
+        shape = problem.convs[number].weight_shape
         weight, bias = partial(weight_of, match, scope), partial(bias_of, match, scope, _FLOAT)
         for read, name, dtype, by, dims in (
             (weight, "packed", problem.dtype, pack, shape),
@@ -197,16 +184,3 @@ def _packed(
 
 def _read_and_pack(read: Callable[[], Array], pack: Callable[[Array], Array]) -> Array:
     return pack(read()).reshape(-1)
-
-
-def _pack_of_pair(tactic: PairTactic, problem: PairProblem, number: int, weights: Array) -> Array:
-    """One of the two; the other one's place is taken by zeros of a byte each."""
-    shapes = (problem.depthwise.weight_shape, problem.pointwise.weight_shape)
-    both = [weights if n == number else np.zeros(s, np.int8) for n, s in enumerate(shapes)]
-    return pack_pair(tactic, problem, (both[0], both[1]))[number]
-
-
-def _pack_bias_of_pair(tactic: PairTactic, problem: PairProblem, number: int, bias: Array) -> Array:
-    sizes = (problem.channels, problem.outputs)
-    both = [bias if n == number else np.zeros(s, np.int8) for n, s in enumerate(sizes)]
-    return pack_pair_biases(tactic, problem, (both[0], both[1]))[number]

@@ -17,12 +17,12 @@ from trtplug.store import as_output_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trtplug.kernels.choose import KernelTarget
     from trtplug.kernels.compile import Outcome
     from trtplug.model.source import Source
     from trtplug.plugin.choose import PluginCandidate, PluginUnit
     from trtplug.plugin.kernels import ReadyKernels
     from trtplug.store import Store
-    from trtplug.target import Sm
 
 
 COMPILING = "Compiling plugin kernels"
@@ -57,7 +57,7 @@ def make_offer(
     source: Source,
     planned: PluginOffer,
     candidates: Sequence[PluginCandidate],
-    sm: Sm,
+    place: KernelTarget,
     folder: Path,
     store: Store,
     jobs: int,
@@ -69,7 +69,7 @@ def make_offer(
         source: the model; it is not changed.
         planned: the choices of the plan, without files.
         candidates: sites and pairs of the model.
-        sm: of the GPU.
+        place: the GPU that kernels are for.
         folder: a folder to make for the files; it must last as long as the builder runs.
         store: where kernels are kept.
         jobs: kernels compiled at once.
@@ -80,24 +80,24 @@ def make_offer(
         ModelInvalidError: the model with plugin nodes would be larger than protobuf allows.
         OutputError: a file cannot be written.
     """
-    units = plugin_units(candidates, planned.sites)
+    units = plugin_units(candidates, planned.sites, place.catalog)
     if not units:
         return planned
-    ready = _compile(units, sm, store, jobs, on_event)
+    ready = _compile(units, place, store, jobs, on_event)
     offer = replace(planned, sites=without(planned.sites, ready.lost), log=ready.log)
     if not ready.units:
         return offer
     model, kit = folder / "model.onnx", folder / "kit"
     with as_output_error(folder):
         kit.mkdir(parents=True)
-        write_kit(make_kit(sm.number, (r.site for r in ready.units)), ready.ptx, kit)
+        write_kit(make_kit(place.sm.number, (r.site for r in ready.units)), ready.ptx, kit)
         placed = write_plugin_model(source, ready.units, model)
     return replace(offer, placed=placed, model=model, kit=kit)
 
 
 def _compile(
     units: Sequence[PluginUnit],
-    sm: Sm,
+    place: KernelTarget,
     store: Store,
     jobs: int,
     on_event: Callable[[dict[str, object]], None],
@@ -111,6 +111,6 @@ def _compile(
         done += 1
         on_event({"event": "step", "name": COMPILING, "step": done})
 
-    ready = compile_units(units, sm, store, jobs, step)
+    ready = compile_units(units, place, store, jobs, step)
     on_event({"event": "end", "name": COMPILING})
     return ready

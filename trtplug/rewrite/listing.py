@@ -78,7 +78,7 @@ class PairEntry:
     between: str
     """Tensor that one kernel for both need not write."""
     between_dims: tuple[int, ...] | None
-    bytes_spared: int | None
+    bytes_saved: int | None
     """Written once and read once by two kernels; None where a size is not known."""
 
 
@@ -187,7 +187,7 @@ def _pair(pair: Pair, shapes: ShapeTable) -> PairEntry:
         pointwise=pair.pointwise.conv,
         between=between,
         between_dims=dims,
-        bytes_spared=None if dims is None else 2 * size * math.prod(dims),
+        bytes_saved=None if dims is None else 2 * size * math.prod(dims),
     )
 
 

@@ -103,10 +103,9 @@ def answer(request):
     low, opt, high = (request[k] for k in ("min", "opt", "max"))
     plugin = created(request["site"], name)
     assert plugin.get_num_outputs() == 1
-    x_type = getattr(trt.DataType, TYPE_NAMES[given.x_dtype])
     own = getattr(trt.DataType, TYPE_NAMES[given.problem.dtype])
     packed = [own, trt.DataType.FLOAT] * ((count - 1) // 2)
-    types = [x_type, *packed, *[own] * given.problem.has_residual]
+    types = [own, *packed, *[own] * given.problem.has_residual]
     ranks = [4, *[1] * len(packed), *[4] * given.problem.has_residual]
     assert list(plugin.get_output_data_types(types, ranks)) == [own]
     shapes(plugin, given, low, high, opt, count)

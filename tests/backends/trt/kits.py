@@ -11,18 +11,11 @@ import numpy as np
 from tests.bindings.packages import installed, source_of
 from tests.bindings.versions import VERSIONS, run_with_bindings
 from tests.kernels.kernels import compiled
-from tests.kernels.pair_kernels import compiled as compiled_pair
-from tests.kernels.pair_legal import legal_pair_tactics
 from trtplug.emulator.parse import parse_module
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.emulate import Checked, expected, input_arrays, random_tensors, run_kernel
+from trtplug.kernels.family import Launch
 from trtplug.kernels.kit import KitKernel, KitSite, make_kit, ptx_digest, write_kit
-from trtplug.kernels.launch import Launch
-from trtplug.kernels.layout import from_bits, to_bits
-from trtplug.kernels.packing_key import packing_of
-from trtplug.kernels.pair_check import PairTensors, pair_arrays, random_pair_tensors
-from trtplug.kernels.pair_problem import PairProblem
-from trtplug.kernels.run_check import Checked, Tensors, input_arrays, random_tensors, run_kernel
-from trtplug.kernels.space import legal_tactics
-from trtplug.ops import cbr, cbr_pair
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
@@ -36,20 +29,14 @@ SCRIPTS = Path(__file__).parent.with_name("scripts")
 
 def site_of(problem: Any, lead: str, most: int = 2) -> tuple[KitSite, dict[str, str]]:
     """A site with the tactic `lead` and others that read its packing; and their PTX by digest."""
-    pair = isinstance(problem, PairProblem)
-    legal = (legal_pair_tactics if pair else legal_tactics)(problem, Sm(SM))
+    legal = CATALOG.legal(problem, Sm(SM))
     (first,) = (t for t in legal if t.name == lead)
-    chosen = [t for t in legal if alike(t, first, problem)]
+    chosen = [t for t in legal if t.packing(problem) == first.packing(problem)]
     chosen = [first, *(t for t in chosen if t is not first)][:most]
-    texts = {t.name: (compiled_pair if pair else compiled)(t, problem, SM).ptx for t in chosen}
+    texts = {t.name: compiled(t, problem, SM).ptx for t in chosen}
     kernels = tuple(KitKernel(tactic=n, ptx_sha256=ptx_digest(p)) for n, p in texts.items())
     site = KitSite(problem=problem, kernels=kernels)
     return site, {ptx_digest(p): p for p in texts.values()}
-
-
-def alike(one: Any, other: Any, problem: Any) -> bool:
-    same_type = getattr(one, "x_dtype", None) == getattr(other, "x_dtype", None)
-    return same_type and packing_of(one, problem) == packing_of(other, problem)
 
 
 def kit_in(folder: Path, sites: Sequence[tuple[KitSite, Mapping[str, str]]]) -> Kit:
@@ -108,16 +95,6 @@ def emulated(site: KitSite, candidate: dict[str, Any], launch: dict[str, Any]) -
 
 
 def inputs_and_reference(site: KitSite, tactic: Any, sizes: Any) -> tuple[dict[str, Any], Any]:
-    rng = np.random.default_rng(0)
     problem = site.problem
-    tensors: Tensors | PairTensors
-    if isinstance(problem, PairProblem):
-        tensors = random_pair_tensors(problem, sizes, rng)
-        wanted = cbr_pair.reference(
-            tensors.x, tensors.weights, tensors.biases, tensors.residual, problem.attributes
-        )
-        return pair_arrays(tactic, problem, tensors), wanted
-    tensors = random_tensors(problem, sizes, rng, site.x_dtype)
-    x = from_bits(to_bits(tensors.x, problem.dtype), problem.dtype)
-    wanted = cbr.reference(x, tensors.weights, tensors.bias, tensors.residual, problem.attributes)
-    return input_arrays(tactic, problem, tensors), wanted
+    tensors = random_tensors(problem, sizes, np.random.default_rng(0))
+    return input_arrays(tactic, problem, tensors), expected(problem, tensors)

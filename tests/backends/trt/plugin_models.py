@@ -50,7 +50,7 @@ def model_with(sites: Sequence[KitSite]) -> onnx.ModelProto:
             a if a == b else f"d{n}_{i}" for i, (a, b) in enumerate(zip(*ends(site), strict=True))
         ]
         y_dims = [dims[0], problem.outputs, *[_output_dim(site, n, i) for i in (2, 3)]]
-        inputs.append(helper.make_tensor_value_info(f"x{n}", _TYPES[site.x_dtype], dims))
+        inputs.append(helper.make_tensor_value_info(f"x{n}", _TYPES[problem.dtype], dims))
         if problem.has_residual:
             inputs.append(helper.make_tensor_value_info(f"r{n}", _TYPES[problem.dtype], y_dims))
         outputs.append(helper.make_tensor_value_info(f"y{n}", _TYPES[problem.dtype], y_dims))

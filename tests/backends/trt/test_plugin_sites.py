@@ -17,8 +17,7 @@ from trtplug.backends.trt.plugins import (
     tactics_by_formats,
 )
 from trtplug.errors import DocumentError
-from trtplug.kernels.kernel_mark import mark_ptx
-from trtplug.kernels.kit import KitKernel, KitSite, make_kit, ptx_digest, write_kit
+from trtplug.kernels.kit import KitKernel, KitSite, make_kit, mark_ptx, ptx_digest, write_kit
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, site_key
 
 if TYPE_CHECKING:

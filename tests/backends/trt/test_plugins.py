@@ -16,8 +16,7 @@ from tests.doubles.site import Site, make_site
 from tests.kernels.pair_problems import pair
 from tests.kernels.problems import problem
 from trtplug.errors import TrtplugError, error_from_plain
-from trtplug.kernels.kernel_mark import find_marks
-from trtplug.kernels.kit import ptx_digest
+from trtplug.kernels.kit import find_marks, ptx_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +31,7 @@ PROBLEMS: tuple[tuple[Any, str], ...] = (
         problem((2, 12, 7, 7), 12, group=12, least=(1, 12, 5, 7), residual="after_activation"),
         "depthwise_1",
     ),
-    (problem((1, 3, 12, 12), 16), "stem_float_128x32x32"),
+    (problem((1, 3, 12, 12), 16), "stem_128x32x32"),
     (pair((1, 16, 8, 8), 24), "pair_64x32x64"),
 )
 

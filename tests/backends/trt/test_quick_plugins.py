@@ -13,9 +13,7 @@ from tests.bindings.versions import VERSIONS, run_with_bindings
 from tests.kernels.kernels import assert_clean
 from tests.kernels.pair_problems import pair
 from tests.kernels.problems import problem
-from trtplug.kernels.formats import formats_of
-from trtplug.kernels.kernel_mark import mark_ptx
-from trtplug.kernels.kit import ptx_digest
+from trtplug.kernels.kit import mark_ptx, ptx_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +35,6 @@ CASES: dict[str, tuple[Any, str, tuple[tuple[int, ...], ...]]] = {
         ((1, 16, 5, 4), (3, 16, 12, 10), (2, 16, 7, 9)),
     ),
     "stem": (problem((1, 3, 16, 16), 16, strides=(2, 2), **RELU), "stem_128x32x32", ()),
-    "stem of floats": (problem((1, 3, 12, 12), 16, **RELU), "stem_float_128x32x32", ()),
     "depthwise": (problem((1, 12, 9, 9), 12, group=12, **RELU), "depthwise_1", ()),
     "dynamic batch, depthwise": (
         problem((4, 12, 7, 7), 12, group=12, least=(1, 12, 7, 7)),
@@ -100,7 +97,7 @@ def test_formats_and_types_are_those_of_the_tactics(told, sites, name: str):
     short = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BF16"}
     for candidate in told[name]["candidates"]:
         (tactic,) = (t for t in site.tactics if t.number == candidate["tactic"])
-        wanted = formats_of(tactic, site.problem)
+        wanted = tactic.formats(site.problem)
         assert candidate["formats"] == [f.layout for f in wanted]
         assert candidate["types"] == [short[f.dtype] for f in wanted]
         (digest,) = (k.ptx_sha256 for k in site.kernels if k.tactic == tactic.name)

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trtplug.backends.trt.capabilities import HOW_TO_GET_PLUGINS
 from trtplug.errors import DocumentError, OptionUnsupportedError, PluginNameClashError
-from trtplug.kernels.formats import formats_of
-from trtplug.kernels.kernel_mark import mark_ptx
-from trtplug.kernels.kit import read_kit, read_ptx
-from trtplug.kernels.symbolic import check_range, kernel_name, launch_on, output_on
+from trtplug.kernels.kit import mark_ptx, read_kit, read_ptx
+from trtplug.kernels.problem import check_range
 from trtplug.ops.plugin_layer import KEY_ATTRIBUTES, LAYER_INPUTS, layer_type, site_key
 from trtplug.tensor import FLOATS, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from trtplug.kernels.formats import TensorFormat
+    from trtplug.kernels.family import AnyTactic, TensorFormat
     from trtplug.kernels.kit import KitSite
-    from trtplug.kernels.pair_catalog import PairTactic
-    from trtplug.kernels.tactic import Tactic
 
 
 NAMESPACE = "trtplug"
@@ -89,7 +85,7 @@ def read_key(fields: Any) -> tuple[int, int]:
     return high, low
 
 
-def tactic_of(site: KitSite, number: int) -> Tactic | PairTactic:
+def tactic_of(site: KitSite, number: int) -> AnyTactic:
     """The tactic that TensorRT knows by a number.
 
     Raises:
@@ -106,7 +102,7 @@ def tactics_by_formats(site: KitSite) -> dict[tuple[TensorFormat, ...], list[int
     """For each combination of formats the numbers of the tactics that take it."""
     found: dict[tuple[TensorFormat, ...], list[int]] = {}
     for tactic in site.tactics:
-        found.setdefault(formats_of(tactic, site.problem), []).append(tactic.number)
+        found.setdefault(tactic.formats(site.problem), []).append(tactic.number)
     return found
 
 
@@ -202,7 +198,7 @@ class _Functions:
         x = tensors[0].shape_expr
         _check_fixed(found, x)
         dtype = getattr(self._trt.DataType, TYPE_NAMES[found.problem.dtype])
-        return self._trtp.from_shape_expr(output_on(found.problem, tuple(x)), dtype)
+        return self._trtp.from_shape_expr(found.problem.output(tuple(x)), dtype)
 
     def autotune(self, *given: Any) -> list[Any]:
         """One entry for each combination of formats, with tactics of its own."""
@@ -225,13 +221,14 @@ class _Functions:
         _check_sizes(found, tensors[0].shape)
         x = tuple(tensors[0].shape_expr)
         ptx = self._sites.ptx(found, number)
-        launching = launch_on(tactic_of(found, number), found.problem, x)
+        tactic = tactic_of(found, number)
+        launching = tactic.launch(found.problem, x)
         arguments = found.problem.arguments(x)
         # A sum of symbolic integers need not be a SymInt32, and TensorRT takes nothing else.
         numbers = self._trtp.SymIntExprs.from_tuple(
             tuple(self._trtp.SymInt32(n) for n in arguments)
         )
-        return kernel_name(found.problem), ptx, self._launch_params(launching), numbers
+        return tactic.kernel, ptx, self._launch_params(launching), numbers
 
     def _launch_params(self, launching: Any) -> Any:
         parameters = self._trtp.KernelLaunchParams()

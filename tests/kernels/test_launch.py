@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends.trt.plugin_expressions import Builder, Expression
-from tests.kernels.kernels import SHARED_BYTES
-from tests.kernels.pair_legal import legal_pair_tactics
+from tests.kernels.kernels import PAIRS, SHARED_BYTES, SINGLES
 from tests.kernels.pair_problems import pair, pairs
 from tests.kernels.problems import problem, problems
-from trtplug.kernels.catalog import TACTICS
-from trtplug.kernels.pair_catalog import PAIR_TACTICS
-from trtplug.kernels.pair_launch import launch_pair
-from trtplug.kernels.space import legal_tactics
-from trtplug.kernels.symbolic import check_range, kernel_name, launch_of, launch_on, output_on
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.problem import check_range
+from trtplug.ops.cbr import output_shape
 from trtplug.target import Sm
 
 
@@ -50,31 +47,30 @@ def plain(values) -> tuple[int, ...]:
     return tuple(v.expression.hidden if isinstance(v, Symbol) else v for v in values)
 
 
-@given(problems(("float", "float16")), st.booleans())
+@given(st.one_of(problems(("float", "float16")), pairs()), st.booleans())
 def test_symbols_give_what_numbers_give(given, largest):
     sizes = given.x.max if largest else given.x.min
-    assert plain(output_on(given, symbols(sizes))) == given.output(sizes)
-    for tactic in legal_tactics(given, Sm(90), SHARED_BYTES):
-        made = launch_on(tactic, given, symbols(sizes))
-        wanted = launch_of(tactic, given, sizes)
+    assert plain(given.output(symbols(sizes))) == given.output(sizes)
+    for tactic in CATALOG.legal(given, Sm(90), SHARED_BYTES):
+        made = tactic.launch(given, symbols(sizes))
+        wanted = tactic.launch(given, sizes)
         assert plain(made.grid) == wanted.grid
         assert made.block == wanted.block
-        assert all(isinstance(n, int) for n in (*made.block, made.shared_bytes))
+        assert all(isinstance(n, int) for n in (*wanted.grid, *made.block, made.shared_bytes))
 
 
-@given(pairs(), st.booleans())
-def test_symbols_give_what_numbers_give_for_a_pair(given, largest):
-    sizes = given.x.max if largest else given.x.min
-    assert plain(output_on(given, symbols(sizes))) == given.output(sizes)
-    for tactic in legal_pair_tactics(given, Sm(90), SHARED_BYTES):
-        made = launch_on(tactic, given, symbols(sizes))
-        assert plain(made.grid) == launch_pair(tactic, given, sizes).grid
+@given(problems(("float", "float16")))
+def test_an_output_is_as_the_op_has_it(given):
+    sizes = given.x.max
+    assert given.output(sizes) == output_shape(sizes, given.weight_shape, given.attributes)
 
 
 def test_a_tactic_of_the_other_op_is_refused():
-    for tactic, other in ((PAIR_TACTICS[0], problem((1, 8, 4, 4), 8)), (TACTICS[0], pair_of_8())):
+    for tactic, other in ((PAIRS[0], problem((1, 8, 4, 4), 8)), (SINGLES[0], pair_of_8())):
         with pytest.raises(TypeError, match="is no tactic for"):
-            launch_on(tactic, other, (1, 8, 4, 4))
+            tactic.launch(other, (1, 8, 4, 4))
+        with pytest.raises(TypeError, match="is no tactic for"):
+            tactic.generate(other, Sm(80))
 
 
 def pair_of_8():
@@ -82,7 +78,7 @@ def pair_of_8():
 
 
 def test_each_op_has_its_kernel():
-    assert kernel_name(problem((1, 8, 4, 4), 8)) != kernel_name(pair_of_8())
+    assert {t.kernel for t in SINGLES}.isdisjoint(t.kernel for t in PAIRS)
 
 
 @given(problems(), st.lists(st.integers(-1, 1), min_size=4, max_size=4), st.booleans())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trtplug.kernels.usage import LIMITS, Usage, blocks_per_sm, read_usage
+from trtplug.kernels.sm import SMS, Usage, blocks_per_sm, read_usage
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'k' for 'sm_80'
@@ -32,4 +32,13 @@ def test_reads_the_report():
 )
 def test_blocks_that_fit(sm, registers, shared_kib, blocks):
     usage = Usage(registers=registers, shared_bytes=shared_kib * 1024, stack_bytes=0, spill_bytes=0)
-    assert blocks_per_sm(usage, 128, LIMITS[sm]) == blocks
+    assert blocks_per_sm(usage, 128, SMS[sm]) == blocks
+
+
+def test_shared_memory_and_registers_are_those_of_the_compute_capability():
+    """KiB of an SM, from the CUDA Programming Guide's table of shared memory capacity."""
+    kib = {75: 64, 80: 164, 86: 100, 87: 164, 89: 100, 90: 228, 100: 228, 103: 228, 110: 228,
+           120: 100, 121: 100}  # fmt: skip
+    assert {sm: facts.shared_bytes // 1024 for sm, facts in SMS.items()} == kib
+    assert {facts.registers for facts in SMS.values()} == {65536}
+    assert all(facts.threads % facts.blocks == 0 for facts in SMS.values())

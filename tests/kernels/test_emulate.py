@@ -8,12 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from tests.kernels.kernels import SHARED_BYTES, assert_clean, checked, compiled
+from tests.kernels.kernels import (
+    SHARED_BYTES,
+    SINGLES,
+    assert_clean,
+    checked,
+    compiled,
+    find_tactic,
+)
 from tests.kernels.problems import problem, problems
 from trtplug.emulator.checks import Checks
-from trtplug.kernels.catalog import TACTICS, find_tactic
-from trtplug.kernels.run_check import Tensors, random_tensors, run_tactic
-from trtplug.kernels.space import legal_tactics
+from trtplug.kernels.catalog import CATALOG
+from trtplug.kernels.emulate import random_tensors, run_tactic
 from trtplug.ops.cbr import ACTIVATIONS, RESIDUALS
 from trtplug.target import Sm
 
@@ -28,7 +34,7 @@ PARAMETERS = {
 
 
 def first_legal(given, number, tactic):
-    return tactic in legal_tactics(given, Sm(number), SHARED_BYTES)
+    return tactic in CATALOG.legal(given, Sm(number), SHARED_BYTES)
 
 
 DENSE = problem(
@@ -58,7 +64,7 @@ ON_SM75 = ("igemm_128x128x32_s2", "igemm_64x32x64_s3", "pointwise_64x64x64_s2", 
 
 @pytest.mark.parametrize(
     ("tactic", "number"),
-    [*((t, 80) for t in TACTICS), *((find_tactic(name), 75) for name in ON_SM75)],
+    [*((t, 80) for t in SINGLES), *((find_tactic(name), 75) for name in ON_SM75)],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_each_tactic(tactic, number):
@@ -109,15 +115,6 @@ def test_bf16(name):
     assert_clean(checked(find_tactic(name), given, 80, seed=4), name)
 
 
-def test_a_stem_is_measured_against_its_input_as_cast():
-    """One product alone, its FP32 input rounded to FP16 and then nearly cancelled by the bias."""
-    given = problem((1, 1, 1, 1), 1, kernel=(1, 1), pads=(0, 0, 0, 0))
-    tactic = find_tactic("stem_float_128x32x32")
-    one = np.ones((1, 1, 1, 1), np.float32)
-    tensors = Tensors(x=one * 1.0004, weights=one, bias=-one.reshape(1) * 0.999, residual=None)
-    assert_clean(run_tactic(tactic, given, compiled(tactic, given, 80).ptx, tensors), "stem")
-
-
 @pytest.mark.parametrize("channels", [60, 63, 64, 65])
 @pytest.mark.parametrize("taps", [1, 3])
 def test_padding_lanes_are_not_trusted(channels, taps):
@@ -145,7 +142,7 @@ def test_one_kernel_serves_all_sizes_of_its_range(sizes):
 )
 def test_whatever_is_called_legal_is_right(given, number, seed, largest, random):
     """Many more of these: scripts/fuzz_kernels."""
-    legal = legal_tactics(given, Sm(number), SHARED_BYTES)
+    legal = CATALOG.legal(given, Sm(number), SHARED_BYTES)
     assert legal or given.dtype == "bfloat16"
     sizes = given.x.max if largest else given.x.opt
     for tactic in random.sample(legal, min(2, len(legal))):
@@ -159,10 +156,10 @@ def test_the_problems_drawn_reach_every_tactic():
     @settings(max_examples=100, deadline=None, derandomize=True, database=None)
     @hypothesis_given(problems(dtypes=("float16", "float")))
     def draw(one):
-        reached.update(t.name for t in legal_tactics(one, Sm(80), SHARED_BYTES))
+        reached.update(t.name for t in CATALOG.legal(one, Sm(80), SHARED_BYTES))
 
     draw()
-    assert reached == {t.name for t in TACTICS}
+    assert reached == {t.name for t in SINGLES}
 
 
 def test_a_sample_of_blocks_checks_what_they_write():

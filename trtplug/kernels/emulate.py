@@ -1,7 +1,9 @@
-"""A tactic's kernel run on the CPU, its numbers held against the op's reference in float64.
+"""A tactic's kernel run on the CPU, its numbers compared with the op's reference in float64.
 
 Fresh random inputs each time, padding lanes of the input poisoned with NaN; the emulator adds what
-a GPU would hide: races, reads of what nothing wrote, accesses out of bounds.
+a GPU would hide: races, reads of what nothing wrote, accesses out of bounds. The reference of a
+pair does not round what lies between the convolutions; the kernel does, to the element type, as two
+kernels would. The tolerances are those of single convolutions all the same.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from trtplug.emulator.counters import Counters
 from trtplug.emulator.memory import POISON
 from trtplug.emulator.parse import parse_module
 from trtplug.emulator.run import Buffer, launch
-from trtplug.kernels.generate import KERNEL, x_dtype
-from trtplug.kernels.launch import launch_of
 from trtplug.kernels.layout import (
     BITS,
     NAN_BITS,
@@ -27,10 +27,7 @@ from trtplug.kernels.layout import (
     to_bits,
     to_device,
 )
-from trtplug.kernels.packing import pack_bias, pack_weights
-from trtplug.kernels.problem import Problem, padded
-from trtplug.kernels.tactic import Layout, Stem, Tactic
-from trtplug.ops.cbr import reference
+from trtplug.kernels.problem import padded
 from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
@@ -39,7 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trtplug.emulator.ptx import Module
-    from trtplug.kernels.launch import Launch
+    from trtplug.kernels.family import AnyTactic, Launch, Layout
+    from trtplug.kernels.problem import AnyProblem
 
 
 if TYPE_CHECKING:
@@ -52,11 +50,13 @@ TOLERANCE = {"float": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensors:
-    """Inputs of a CBR, as numbers that the element type holds exactly (the bias: FP32)."""
+    """Inputs of a kernel, as numbers that the element type holds exactly (the biases: FP32)."""
 
     x: Array
-    weights: Array
-    bias: Array
+    weights: tuple[Array, ...]
+    """Of each convolution [outputs, channels / group, kH, kW]."""
+    biases: tuple[Array, ...]
+    """Of each convolution [outputs]."""
     residual: Array | None
 
 
@@ -86,18 +86,17 @@ class Checked:
         return not self.problems and not self.findings
 
 
-def random_tensors(
-    problem: Problem, sizes: Sizes, rng: np.random.Generator, input_dtype: str | None = None
-) -> Tensors:
+def random_tensors(problem: AnyProblem, sizes: Sizes, rng: np.random.Generator) -> Tensors:
     """Normal inputs; weights scaled so that sums are of the order of 1."""
-    terms = problem.group_channels * problem.taps
+    dtype = problem.dtype
     return Tensors(
-        x=draw(sizes, 1.0, input_dtype or problem.dtype, rng),
-        weights=draw(problem.weight_shape, terms**-0.5, problem.dtype, rng),
-        bias=draw((problem.outputs,), 0.5, "float", rng),
-        residual=(
-            draw(problem.output(sizes), 1.0, problem.dtype, rng) if problem.has_residual else None
+        x=draw(sizes, 1.0, dtype, rng),
+        weights=tuple(
+            draw(c.weight_shape, (c.group_channels * c.taps) ** -0.5, dtype, rng)
+            for c in problem.convs
         ),
+        biases=tuple(draw((c.outputs,), 0.5, "float", rng) for c in problem.convs),
+        residual=draw(problem.output(sizes), 1.0, dtype, rng) if problem.has_residual else None,
     )
 
 
@@ -108,8 +107,8 @@ def draw(shape: Sequence[int], scale: float, dtype: str, rng: np.random.Generato
 
 
 def run_tactic(
-    tactic: Tactic,
-    problem: Problem,
+    tactic: AnyTactic,
+    problem: AnyProblem,
     ptx: str,
     tensors: Tensors,
     *,
@@ -132,8 +131,8 @@ def run_tactic(
     sizes = tuple(int(n) for n in tensors.x.shape)
     return run_kernel(
         parse_module(ptx),
-        KERNEL,
-        launch_of(tactic, problem, sizes),
+        tactic.kernel,
+        tactic.launch(problem, sizes),
         input_arrays(tactic, problem, tensors),
         problem.arguments(sizes),
         expected(problem, tensors),
@@ -145,15 +144,10 @@ def run_tactic(
     )
 
 
-def expected(problem: Problem, tensors: Tensors) -> Array:
-    """The output [N, outputs, rows, columns] in float64.
-
-    What a kernel sums is compared with the exact sum of the same numbers; the cast that a stem
-    spares a network by reading FP32 is part of what it computes.
-    """
-    x = from_bits(to_bits(tensors.x, problem.dtype), problem.dtype)
-    with np.errstate(invalid="ignore"):  # Infinities that came in are told by what comes out.
-        return reference(x, tensors.weights, tensors.bias, tensors.residual, problem.attributes)
+def expected(problem: AnyProblem, tensors: Tensors) -> Array:
+    """The output [N, outputs, rows, columns] in float64."""
+    with np.errstate(invalid="ignore"):  # An infinity of the input shows in the output.
+        return problem.reference(tensors.x, tensors.weights, tensors.biases, tensors.residual)
 
 
 def run_kernel(
@@ -179,7 +173,7 @@ def run_kernel(
         inputs: name -> flat bits, in order of the kernel's arguments.
         arguments: the numbers after them.
         wanted: the output in float64.
-        sizes: of the input, to be told.
+        sizes: of the input, for the verdict.
         dtype: of the output.
         layout: of the output.
         checks: what the emulator checks; all by default.
@@ -222,17 +216,23 @@ def run_kernel(
     )
 
 
-def input_arrays(tactic: Tactic, problem: Problem, tensors: Tensors) -> dict[str, Array]:
+ARGUMENTS = {
+    "CBR": (("weights", "bias"),),
+    "CBRPair": (("dw_weight", "dw_bias"), ("weights", "bias")),
+}
+"""Op -> names of what each convolution reads, as `trtplug.ops.plugin_layer.LAYER_INPUTS`."""
+
+
+def input_arrays(tactic: AnyTactic, problem: AnyProblem, tensors: Tensors) -> dict[str, Array]:
     """What a kernel reads, as flat bits, in order of its arguments."""
-    x_layout: Layout = "LINEAR" if isinstance(tactic, Stem) else tactic.layout
-    packed = pack_weights(tactic, problem, to_bits(tensors.weights, problem.dtype))
-    arrays = {
-        "x": to_device(tensors.x, x_dtype(tactic, problem), x_layout),
-        "weights": np.ascontiguousarray(packed),
-        "bias": pack_bias(tactic, problem, tensors.bias),
-    }
+    dtype = problem.dtype
+    arrays = {"x": to_device(tensors.x, dtype, tactic.x_layout)}
+    for conv, (weight, bias) in enumerate(ARGUMENTS[problem.op]):
+        packed = tactic.pack_weights(problem, to_bits(tensors.weights[conv], dtype), conv)
+        arrays[weight] = np.ascontiguousarray(packed)
+        arrays[bias] = tactic.pack_bias(problem, tensors.biases[conv], conv)
     if tensors.residual is not None:
-        arrays["residual"] = to_device(tensors.residual, problem.dtype, tactic.layout)
+        arrays["residual"] = to_device(tensors.residual, dtype, tactic.layout)
     return arrays
 
 
