@@ -56,7 +56,7 @@ class Builder:
     def version(self) -> str:
         return self._version
 
-    def place(self) -> str:
+    def device_fingerprint(self) -> str:
         return self._place
 
     def capabilities(self):

@@ -9,7 +9,8 @@ import itertools
 import pkgutil
 import sys
 
-from trtplug.backends.backend import BuildRequest, Outcome
+from trtplug.backends.backend import Outcome
+from trtplug.backends.request import BuildRequest
 from trtplug.build.command import BuildCommand
 from trtplug.build.context import BuildContext
 from trtplug.plan import Plan, PlannedTarget

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.fork_server import run_forked
 
 from tests.doubles.site import Site, make_site
+from tests.fork_server import run_forked
 from tests.models import conv_chain, save
 
 BUILD = ("build", "m.onnx", "--backend", "trt", "--target", "local")

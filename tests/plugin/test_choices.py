@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from trtplug.kernels.space import DEFAULT_SHARED_BYTES
 
 from tests.models import conv_relu, save
 from tests.plugin.samples import query_for, sites_of, source_of
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES
 from trtplug.plugin.choose import list_candidates
 from trtplug.plugin.evidence import Evidence, problem_digest
 

@@ -195,7 +195,7 @@ def test_choices_hold_their_promises(asked, mode, measured, wins):
         if mode == "always":
             assert planned.choice == "plugin"
     packings = {s.site: s.packing for s in choices}
-    for unit in plugin_units(units, choices):
+    for unit in plugin_units(units, choices, CATALOG):
         # What is offered can stand side by side in a kit.
         kernels = tuple(KitKernel(tactic=t.name, ptx_sha256="") for t in unit.tactics)
         kit = KitSite(problem=unit.problem, kernels=kernels)
