@@ -51,8 +51,11 @@ def test_what_is_kept_in_fp32_is_listed_with_its_reason(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--precision", "fp8"], "unknown --precision 'fp8'"),
-        (["--precision", "fp16", "--io-precision", "half"], "unknown --io-precision 'half'"),
+        (["--precision", "fp8"], "'--precision': 'fp8' is not one of 'keep', 'fp16', 'bf16'"),
+        (
+            ["--precision", "fp16", "--io-precision", "half"],
+            "'--io-precision': 'half' is not one of 'keep', 'match'",
+        ),
         (["--precision", "fp16", "--keep-fp32", "*"], "error[precision]"),
         (["--precision", "fp16", "--keep-fp32", "nothing-like-it"], "nothing-like-it"),
     ],

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import trtplug.backends.rtx.backend
-import trtplug.build.plan
-import trtplug.build.run
 from tests.cli_runner import run_here
 from tests.hostile.mutants import DYNAMIC, SHAPES, mutant, seeds
 from tests.hostile.quick import QuickChildren
+from trtplug.backends.rtx import backend as rtx_backend
+from trtplug.build import plan as build_plan
+from trtplug.build import run as build_run
 from trtplug.build.command import BuildCommand
 from trtplug.build.run import run_build
 from trtplug.errors import BAD_INPUT, BUILD_FAILED, DONE, FAULT, TrtplugError
@@ -54,9 +54,9 @@ class Silence:
 
 
 ALIKE = (
-    (trtplug.build.plan, "load_profiles"),
-    (trtplug.build.plan, "profiles_digest"),
-    (trtplug.backends.rtx.backend, "installed_version"),
+    (build_plan, "load_profiles"),
+    (build_plan, "profiles_digest"),
+    (rtx_backend, "installed_version"),
 )
 """Functions whose answer no mutant changes; together they take more than half of a plan's time."""
 
@@ -86,7 +86,7 @@ def status_of(model: Path, shapes: tuple[str, ...]) -> int:
 @pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutants_through_everything_but_the_builder(tmp_path: Path, monkeypatch, batch: int):
-    monkeypatch.setattr(trtplug.build.run, "Children", QuickChildren)
+    monkeypatch.setattr(build_run, "Children", QuickChildren)
     monkeypatch.chdir(tmp_path)
     seen: Counter[int] = Counter()
     for number in range(batch * A_BATCH, (batch + 1) * A_BATCH):

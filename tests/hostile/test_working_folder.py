@@ -76,7 +76,7 @@ sys.exit(main(["cache", "verify", "--load"]))
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "1, 0 flawed" in done.stdout
+    assert "1, 0 damaged" in done.stdout
     assert not (site.work / "RAN").exists(), (site.work / "RAN").read_text()
 
 

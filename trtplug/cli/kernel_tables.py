@@ -67,7 +67,7 @@ def _catalogue(records: Sequence[dict[str, object]]) -> str:
     first, *lines = aligned_lines(head, rows)
     below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
     sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
-    return f"{first}\n{''.join(below)}\nCompiled for {sms}; bfloat16 from sm_80.\n"
+    return f"{first}\n{''.join(below)}\nCompiled for {sms}.\nbfloat16 from sm_80.\n"
 
 
 def _list(value: object) -> list[object]:
