@@ -14,6 +14,7 @@ class CacheUnusableError(TrtplugError):
     exit_status: ClassVar[int] = BAD_INPUT
     path: str
     problem: str
+    advice: str = "`trtplug cache export` writes the cache and its sidecar; keep the two together"
 
     @property
     def message(self) -> str:
@@ -22,8 +23,8 @@ class CacheUnusableError(TrtplugError):
 
     @property
     def hint(self) -> str:
-        """What makes a usable one."""
-        return "`trtplug cache export` writes the cache and its sidecar; keep the two together"
+        """What makes a usable one, unless another advice fits better."""
+        return self.advice
 
 
 class CacheMismatchError(TrtplugError):
