@@ -266,9 +266,15 @@ def _work(
     return Work(
         matrix_flops=None if unknown else sum(f or 0 for f, matrix in flops if matrix),
         vector_flops=None if unknown else sum(f or 0 for f, matrix in flops if not matrix),
-        bytes=None if None in sizes else sum(s or 0 for s in sizes),
+        bytes=_bytes_moved(layer, sizes),
         dtype=layer.inputs[0].dtype if layer.inputs else "",
     )
+
+
+def _bytes_moved(layer: EngineLayer, sizes: list[int | None]) -> int | None:
+    if layer.moves_nothing:
+        return 0
+    return None if None in sizes else sum(s or 0 for s in sizes)
 
 
 def _bounds(work: Work, context: LayerContext) -> dict[str, tuple[float, BoundBy]]:

@@ -140,7 +140,7 @@ def read_blob(data: bytes, name: str) -> CacheBlob:
         CacheUnusableError: it is no timing cache, it is damaged, or of a layout that is not known.
     """
     if not data.startswith(_MAGIC):
-        problem = "it is empty" if not data else f"it starts with {data[:4]!r}, not {_MAGIC!r}"
+        problem = f"it starts with {data[:4]!r}, not {_MAGIC!r}" if data else "it is empty"
         raise _unusable(name, problem)
     if len(data) < _FILE.size:
         raise _unusable(name, f"it is cut short after {len(data)} bytes")
@@ -199,7 +199,7 @@ class _Cursor:
         if self._take("<H") != (_ARRAY,):
             raise _DamageError(f"byte {before:,} begins no array")
         self._tag(kind)
-        (found,) = self._take("<Q")
+        found = int(self._take("<Q")[0])
         if found != count:
             raise _DamageError(f"the array at byte {before:,} has {found} elements, not {count}")
         size = count * struct.calcsize(f"<{_VALUES[kind]}")
