@@ -94,6 +94,35 @@ class CandidateTable:
         return None if self.margin is None else self.margin < NEAR_TIE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheHit:
+    """A tactic that was taken from the timing cache, and not timed."""
+
+    layer: str
+    formats: str
+    runner: str
+    tactic_hash: str
+    """`0x` and lower-case hexadecimal digits."""
+    cost_ms: float | None
+    """As it was timed when the cache was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TacticLog:
+    """Everything about tactics in one log."""
+
+    tables: tuple[CandidateTable, ...]
+    """In the order in which they begin."""
+    hits: tuple[CacheHit, ...]
+    """What the classic tuner took from the timing cache, in order."""
+    unread: int
+    """Rows that could not be read."""
+    loose: int
+    """Lines whose table is not certain."""
+    warnings: tuple[str, ...]
+    """What looks like a table or a row and could not be read, each with its line."""
+
+
 def with_winner(table: CandidateTable, tactic_hash: str | None) -> CandidateTable:
     """The same table with another tactic taken."""
     if tactic_hash is None or tactic_hash == table.selected:
