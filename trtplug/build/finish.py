@@ -234,7 +234,7 @@ def _inputs(
         ),
         tables=tactics.tables,
         selected_by=tactics.selected_by(),
-        cache=report_timing_cache(tactics.cache),
+        cache=report_timing_cache(tactics.cache, tactics.hits),
         offer=offer,
         kernels=(
             find_marks(ground.folder / planned.sm / engine.file) if offer and offer.placed else {}

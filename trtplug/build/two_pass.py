@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.layer_listing import Listing, parse_inspector_json, parse_layer_text
-from trtplug.backends.tactic_table import CandidateTable
+from trtplug.backends.tactic_table import CandidateTable, with_plain_hashes
 from trtplug.build.strategy import Course, Pass, builder_refused
 from trtplug.errors import TacticUnavailableError
 from trtplug.lock.lock import CACHE_FILES
@@ -70,13 +70,19 @@ def read_shipped_cache(place: Path) -> CacheEntry | None:
 
 
 def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
+    """The candidate tables in a builder's log, and what it took from its timing cache.
+
+    What the log times in one place and takes from the cache in another (a second profile asks for
+    all layers again) is both. Most logs of TensorRT-RTX have neither, and are not parsed.
+    """
     data = log.read_bytes()
-    if b"Autotuning op " not in data:
+    if b"Autotuning " not in data and b"got cached result" not in data:
         return ()
     from trtplug.backends.trt.tactic_log import parse_tactic_text
 
-    return parse_tactic_text(data.decode("utf-8", "replace")).tables
+    found = parse_tactic_text(data.decode("utf-8", "replace"))
+    tables = (*found.tables, *(hit.table() for hit in found.hits))
+    return tuple(map(with_plain_hashes, tables))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,7 @@ class Naming:
     """How engine and log call the same things."""
 
     names: Mapping[str, Collection[str]]
-    """Cache key -> further names of its operation: its engine layer, its ONNX nodes."""
+    """Identity of a table -> further names of it: its engine layer, its ONNX nodes."""
     shown: frozenset[str]
     """Keys whose engine layer names its kernel in the words of the log."""
 
@@ -101,12 +107,12 @@ def read_naming(
     """
     names: dict[str, set[str]] = defaultdict(set)
     for table in tables:
-        names[table.key] |= {labels.get(n, n) for n in table.onnx_layers}
+        names[table.identity] |= {labels.get(n, n) for n in table.onnx_layers}
     listing = take_listing(folder)
     layers = listing.layers if listing else ()
     shown = set()
     for position, table in join_tables(layers, tables).by_layer.items():
-        names[table.key].add(layers[position].name)
+        names[table.identity].add(layers[position].name)
         if table.chosen is not None and layers[position].tactic == table.chosen.kernel:
             shown.add(table.key)
     return Naming(names=names, shown=frozenset(shown))

@@ -36,8 +36,8 @@ _HEAD = ("", "kernel", "time us", "x fastest", "its time", "tactic")
 _FIGURES = ("time us", "x fastest")
 _NOTE = "Times are the builder's own, of one kernel alone while it built; no times of the engine.\n"
 _NONE = (
-    "no candidates are recorded: TensorRT-RTX chooses kernels when an engine first runs, and "
-    "TensorRT tells of them only where it times them: not of what the timing cache had "
+    "no candidates are recorded: TensorRT-RTX chooses kernels when an engine first runs; "
+    "TensorRT lists them where it times them, and names the one that came from the timing cache "
     "(--no-timing-cache --force times all of them anew)\n"
 )
 _NO_MATCH = "no layer matches\n"
@@ -130,7 +130,12 @@ def _title(table: Table) -> str:
     return f"{table.target}  {table.name}{where}{nodes}  margin {margin}"
 
 
-_TIMED_BY = {"builder": "timed by the builder", "prediction": "predicted", None: "not timed"}
+_TIMED_BY = {
+    "builder": "timed by the builder",
+    "cache": "from the cache",
+    "prediction": "predicted",
+    None: "not timed",
+}
 
 
 def _row(candidate: ReportCandidate) -> tuple[str, ...]:

@@ -236,12 +236,13 @@ def _row(
         outputs=outputs,
         kernel=kernel,
         kernel_status=status,
-        candidates=report_candidates(table) if table else (),
+        candidates=report_candidates(table, kernel) if table else (),
         margin=table.margin if table else None,
         # What was asked for does not change from build to build.
         near_tie=table.near_tie if table and selected_by == "builder" else None,
         selected_by=selected_by,
-        cache_key=table.key if table else None,
+        # Where the table does not list what was taken, it says nothing of the key's winner.
+        cache_key=(table.key or None) if table and table.chosen else None,
         time_us=None,
         flops=flops,
         bytes=work.bytes,
