@@ -21,6 +21,7 @@ from trtplug.lock.pins import (
     edit_problems,
     edit_values,
     legal_tactics,
+    pin_problems,
     plan_edits,
 )
 from trtplug.report.candidates import join_tables
@@ -126,6 +127,8 @@ class Recorded:
     """What the first pass gave, and what is made of it."""
 
     tables: tuple[CandidateTable, ...]
+    names: Mapping[str, Collection[str]]
+    """Identity of a table -> further names of it."""
     shown: frozenset[str]
     """Keys whose engine layer named its kernel in the words of the log."""
     edits: tuple[CacheEdit, ...]
@@ -184,6 +187,7 @@ class TunedCourse(Course):
         outcome = self.caching.take(self.caching.empty(), folder)
         return Recorded(
             tables=tables,
+            names=naming.names,
             shown=naming.shown,
             edits=edits,
             cache=outcome,
@@ -244,6 +248,7 @@ class TunedCourse(Course):
         )
         made, report = produce_target(ground, self.target, outcomes[0], agreement, tactics)
         self._check_used(recorded, report)
+        self._check_pins(recorded, report)
         self._check_bans(report)
         return made, report
 
@@ -265,6 +270,19 @@ class TunedCourse(Course):
         if lost:
             problems = (f"{e.kernel} was asked for, no layer of the engine has it" for e in lost)
             raise self._unavailable(lost[0].op, lost[0].key, tuple(problems))
+
+    def _check_pins(self, recorded: Recorded, report: Report) -> None:
+        """In the engine, which holds one of a layer's combinations of formats."""
+        used = {
+            layer.name: (layer.kernel, candidate.tactic_hash)
+            for layer in report.layers
+            for candidate in layer.candidates
+            if candidate.chosen and candidate.tactic_hash is not None
+        }
+        problems = pin_problems(recorded.tables, self.wishes.pins, recorded.names, used)
+        for op, problem in problems.items():
+            legal = (line for t in recorded.tables if t.op == op for line in legal_tactics(t))
+            raise TacticUnavailableError(layer=op, problem=problem, legal=tuple(legal))
 
     def _check_bans(self, report: Report) -> None:
         """In the engine, under whatever name a layer has by now."""

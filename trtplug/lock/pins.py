@@ -127,6 +127,32 @@ def edit_problems(edits: Sequence[CacheEdit], after: Mapping[str, str]) -> tuple
     )
 
 
+def pin_problems(
+    tables: Sequence[CandidateTable],
+    pins: Sequence[Pin],
+    names: Mapping[str, Collection[str]],
+    used: Mapping[str, tuple[str | None, str]],
+) -> dict[str, str]:
+    """Layers of the finished engine that have another tactic than their pin, each with the problem.
+
+    A pin changes what wins for one combination of formats; the builder may hold another one.
+
+    Args:
+        tables: of the build that recorded them.
+        pins: what was asked for.
+        names: as `plan_edits` takes them.
+        used: engine layer -> kernel, and hash of the tactic, where they are known for certain.
+    """
+    latest = {table.identity: table for table in tables}
+    return {
+        table.op: f"{pin.tactic} was asked for, the engine holds {used[table.op][1]} "
+        f"({used[table.op][0]}), with other formats"
+        for pin in pins
+        for table in _tables_of(pin.layer, latest, names)
+        if table.op in used and not is_tactic(pin.tactic, *used[table.op])
+    }
+
+
 def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, ...]:
     """Layers of the finished engine that use a banned kernel, whatever the log had said.
 

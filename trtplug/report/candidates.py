@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from trtplug.backends.layer_listing import without_profile
+from trtplug.backends.layer_listing import profile_of, without_profile
 from trtplug.backends.tactic_table import CandidateTable, plain_hash, with_winner
 from trtplug.report.data import ReportCandidate, ReportCandidateTable, ReportTimingCache, SelectedBy
 from trtplug.timing.accounting import EditReason
@@ -112,6 +112,8 @@ def join_tables(layers: Sequence[EngineLayer], tables: Sequence[CandidateTable])
         if len(positions) == 1:
             wanted[positions[0]].append(name)
     by_layer = {layer: latest[names[0]] for layer, names in wanted.items() if len(names) == 1}
+    several = {layer: [latest[n] for n in names] for layer, names in wanted.items()}
+    by_layer |= dict(_settled(layers, by_layer, several))
     joined = {table.identity for table in by_layer.values()}
     ops = {table.op for table in by_layer.values() if table.tuner == "classic"}
     apart = tuple(
@@ -120,6 +122,39 @@ def join_tables(layers: Sequence[EngineLayer], tables: Sequence[CandidateTable])
         if name not in joined and not _is_passed_over(table, ops)
     )
     return Joined(by_layer=by_layer, apart=apart)
+
+
+def _settled(
+    layers: Sequence[EngineLayer],
+    by_layer: Mapping[int, CandidateTable],
+    several: Mapping[int, Sequence[CandidateTable]],
+) -> Iterator[tuple[int, CandidateTable]]:
+    """Tables of layers that several fit, told apart by the formats of their neighbours.
+
+    The builder gives no strides, and often the type alone; what a joined table says of a tensor
+    holds for the layer on its other side too.
+    """
+    known: dict[str, str] = {}
+    for position, table in by_layer.items():
+        known.update(_formats_of(layers[position], table))
+    for position, tables in several.items():
+        if len(tables) < 2 or tables[0].tuner != "classic":
+            continue
+        agreeing = [
+            table
+            for table in tables
+            if all(known.get(n, f) == f for n, f in _formats_of(layers[position], table))
+        ]
+        if len(agreeing) == 1:
+            yield position, agreeing[0]
+
+
+def _formats_of(layer: EngineLayer, table: CandidateTable) -> Iterator[tuple[str, str]]:
+    """Names of a layer's tensors with the formats that a table has for them."""
+    if table.tuner == "classic":
+        read, _, written = table.formats.partition(" where ")[0].partition(" -> ")
+        for tensors, combination in ((layer.inputs, read), (layer.outputs, written)):
+            yield from zip((t.name for t in tensors), _parts(combination), strict=False)
 
 
 _WHOLE_OPERATION = "Myelin"
@@ -198,6 +233,8 @@ def _has_format(tensor: LayerTensor, part: str) -> bool:
 
 
 def _is_named(layer: EngineLayer, table: CandidateTable) -> bool:
+    if layer.profile != (profile_of(table.op) or 0):
+        return False
     if table.onnx_layers:
         return set(table.onnx_layers) <= set(layer.onnx_layers)
     names = (layer.name, _SUFFIX.sub("", layer.name), *layer.onnx_layers)

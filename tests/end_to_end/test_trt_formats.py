@@ -1,0 +1,100 @@
+"""Layers with several combinations of formats, several profiles, and hits, on the double."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.doubles.site import Site, make_site
+from tests.end_to_end.test_trt_build import build, refused, report_of, target_of
+from tests.models import conv_chain, save
+from trtplug.timing.blob import read_blob_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINEAR = "sm90_xmma_fprop_conv_tilesize64x32x64_stage3"
+LAST = "sm90_xmma_fprop_nhwc_conv_tilesize64x32x64_stage3"
+
+
+@pytest.fixture(params=["10.16.1.11", "11.4.0.106"])
+def site(request: pytest.FixtureRequest, tmp_path: Path, own_store: Path) -> Site:
+    """A machine on which the second of three convolutions may be computed channels last."""
+    made = make_site(tmp_path, version=request.param)
+    save(conv_chain(3), made.work / "m.onnx")
+    made.script(combinations=["conv1*"])
+    return made
+
+
+def test_the_combination_that_the_engine_holds_is_shown_and_all_are_read(site: Site):
+    target_of(site, build(site))
+    report = report_of(site)
+    assert [len(x["candidates"]) for x in report["layers"]] == [6, 6, 6]
+    assert {c["kernel"] for c in report["layers"][1]["candidates"]}.isdisjoint({LAST})
+    assert report["layers"][1]["margin"] > 0
+    # What the engine does not hold is no layer's, and nobody's fault.
+    assert report["unjoined_candidates"] == []
+    log = site.work / "out/sm_90/build.log"
+    read = json.loads(site.trtplug("tactics", log, "--format", "json").out)
+    formats = [t["formats"] for t in read["tables"] if t["layer"] == "conv1 + relu1"]
+    assert len(set(formats)) == len(formats) == 2
+    assert [t["runner"] for t in read["tables"]].count("Reformat") == 2
+    assert read["warnings"] == []
+    assert site.trtplug("lock", "verify", "out", "--here").status == 0
+
+
+def test_the_cache_is_the_builder_s_own_file(site: Site):
+    target_of(site, build(site))
+    blob = read_blob_file(site.work / "out/sm_90/timing.cache")
+    assert blob.runners == {"CaskConvolution": 4, "Reformat": 2}
+    shown = site.trtplug("cache", "inspect", "out/sm_90/timing.cache")
+    assert shown.status == 0, shown.err
+    assert blob.uuid in shown.out
+    assert (
+        f"UUID = {blob.uuid}, commit ID = {blob.commit}"
+        in (site.work / "out/sm_90/build.log").read_text()
+    )
+
+
+def test_a_hit_shows_kernel_and_time_from_the_cache(site: Site):
+    target_of(site, build(site))
+    second = build(site, "--force", "--out", "b")
+    target_of(site, second, "b")
+    assert "timing cache  hit: 6 hits, 0 misses" in second.out
+    for cold, warm in zip(report_of(site)["layers"], report_of(site, "b")["layers"], strict=True):
+        (only,) = warm["candidates"]
+        (chosen,) = (c for c in cold["candidates"] if c["chosen"])
+        assert only["kernel"] == chosen["kernel"] == warm["kernel"]
+        assert only["time_us"] == pytest.approx(chosen["time_us"], rel=1e-4)
+        assert only["timed_by"] == "cache"
+    assert "from the cache" in site.trtplug("tactics", "b").out
+    assert site.trtplug("lock", "verify", "b", "--here").status == 0
+    assert site.trtplug("build", "m.onnx", "--locked", "b/sm_90/lock.json").status in (0, 2)
+
+
+def test_a_pin_in_the_combination_that_the_engine_holds(site: Site):
+    target_of(site, build(site, "--pin", f"conv1={LINEAR}"))
+    assert report_of(site)["layers"][1]["kernel"] == LINEAR
+
+
+def test_a_pin_in_a_combination_that_the_engine_does_not_hold_is_an_error(site: Site):
+    err = refused(build(site, "--pin", f"conv1={LAST}"), 2, "tactic-unavailable")
+    assert f"conv1 + relu1: {LAST} was asked for, the engine holds 0x" in err
+    assert "with other formats" in err
+    assert not (site.work / "out").exists()
+
+
+@pytest.mark.parametrize("tactic", ["0xdeadbeef", "0x0"])
+def test_a_hash_that_no_combination_has_names_those_of_all(site: Site, tactic: str):
+    err = refused(build(site, "--pin", f"conv1={tactic}"), 2, "tactic-unavailable")
+    assert err.count("_stage3") == 12
+
+
+@pytest.mark.parametrize("flag", ["--pin", "--ban", "--prefer"])
+def test_wishes_where_no_table_is_kept_are_errors(site: Site, flag: str):
+    """At level 0 the cache holds nothing, so that nothing can be edited."""
+    wish = f"conv1={LINEAR}" if flag == "--pin" else "*64x32x64*" if flag == "--prefer" else "sm90*"
+    ran = build(site, flag, wish, "--optimization-level", "0")
+    assert "conv" in refused(ran, 2, "tactic-unavailable")
