@@ -264,7 +264,7 @@ def _by_plain_name(layer: LockLayer) -> Hashable:
 def _choice_differences(one: LockLayer, two: LockLayer) -> tuple[Difference, ...]:
     """A tactic that one of the two does not tell is no difference.
 
-    A hit in the timing cache tells none; its kernel's name does, and so do the winners by key.
+    A hit in the timing cache may tell none; its kernel's name does, and so do the winners by key.
     """
     before, after = _choice(one), _choice(two)
     if not (one.tactic_hash and two.tactic_hash):

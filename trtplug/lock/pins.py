@@ -1,8 +1,8 @@
 """`--pin`, `--ban`, `--prefer`: from candidate tables and wishes to edits of the timing cache.
 
-Pure. A build that starts with an empty cache records its tables (a hit prints none), these
-functions say which winners to replace, and a second build with the edited cache makes the engine.
-What cannot be honoured is an error, never ignored.
+Pure. A build that starts with an empty cache records its tables (a hit prints its winner alone),
+these functions say which winners to replace, and a second build with the edited cache makes the
+engine. What cannot be honoured is an error, never ignored.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def take_in(
     if not file.is_file():
         return None
     made = file.read_bytes()
-    # What the build asked for is not known: of a hit the log tells nothing.
+    # Which keys the build asked for is not known: the log names layers, and not the compiler's.
     outcome = (
         store.publish(attached, api, made, model_sha256=model_sha256)
         if store is not None
