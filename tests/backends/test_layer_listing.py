@@ -270,3 +270,10 @@ def test_layers_with_other_fields_and_odd_names_are_read():
     assert listing.unparsed == 0
     assert [layer.type for layer in listing.layers] == ["TrainStation", "ShapeHostToDevice"]
     assert listing.layers[1].outputs[0].name == odd
+
+
+@pytest.mark.parametrize("count", [0, -4, 10**300, "8", None, 1.5])
+def test_a_count_that_is_none_gives_no_tensor(count):
+    layer = {"Name": "a", "Weights": {"Type": "Half", "Count": count}, "Bias": [3]}
+    listing = parse_inspector_json(json.dumps({"Layers": [layer]}))
+    assert listing.layers[0].constants == ()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from onnx import helper
 
 from tests.doubles.site import Site, make_site
 from tests.end_to_end.test_trt_build import build, refused, report_of, target_of
-from tests.models import conv_chain, save
+from tests.models import conv_chain, model_of, save
 from trtplug.timing.blob import read_blob_file
 
 if TYPE_CHECKING:
@@ -98,3 +100,56 @@ def test_wishes_where_no_table_is_kept_are_errors(site: Site, flag: str):
     wish = f"conv1={LINEAR}" if flag == "--pin" else "*64x32x64*" if flag == "--prefer" else "sm90*"
     ran = build(site, flag, wish, "--optimization-level", "0")
     assert "conv" in refused(ran, 2, "tactic-unavailable")
+
+
+def mixed(folder: Path) -> Path:
+    """A convolution, a pooling, and a matrix product: the first two are the classic tuner's."""
+    rng = np.random.default_rng(7)
+    weights = {
+        "w0": rng.standard_normal((8, 3, 3, 3)).astype(np.float32),
+        "w1": rng.standard_normal((4, 6)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], "conv0", pads=[1, 1, 1, 1]),
+        helper.make_node("MaxPool", ["a"], ["b"], "pool0", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("MatMul", ["b", "w1"], ["y"], "fc0"),
+    ]
+    proto = model_of(
+        nodes, inputs={"x": (1, 3, 8, 8)}, outputs={"y": (1, 8, 4, 6)}, weights=weights
+    )
+    return save(proto, folder)
+
+
+def test_both_tuners_in_one_engine(site: Site):
+    """Poolings have tables too; the compiler's table is joined, pinned and replayed like others."""
+    site.script()
+    mixed(site.work / "mixed.onnx")
+    target_of(site, build(site, model="mixed.onnx"))
+    layers = {x["name"]: x for x in report_of(site)["layers"]}
+    assert {n: x["type"] for n, x in layers.items()} == {
+        "conv0": "CaskConvolution",
+        "pool0": "CaskPooling",
+        "fc0": "kgen",
+    }
+    assert [len(x["candidates"]) for x in layers.values()] == [6, 6, 6]
+    blob = read_blob_file(site.work / "out/sm_90/timing.cache")
+    assert (len(blob.of("classic")), len(blob.of("compiler"))) == (2, 1)
+    for layer in layers:
+        slow = layers[layer]["candidates"][-1]
+        out = f"pin-{layer}"
+        ran = build(
+            site, "--pin", f"{layer}={slow['tactic_hash']}", "--out", out, model="mixed.onnx"
+        )
+        target_of(site, ran, out)
+        pinned = {x["name"]: x for x in report_of(site, out)["layers"]}
+        assert pinned[layer]["kernel"] == slow["kernel"]
+        assert pinned[layer]["selected_by"] == "pin"
+        assert site.trtplug("lock", "verify", out, "--here").status == 0
+    # A warm build has the classic tuner's hits; the compiler says nothing of its own.
+    target_of(site, build(site, "--force", "--out", "warm", model="mixed.onnx"), "warm")
+    warm = report_of(site, "warm")
+    assert [len(x["candidates"]) for x in warm["layers"]] == [1, 1, 0]
+    assert warm["timing_cache"]["hits"] == 2
+    assert site.trtplug("lock", "verify", "warm", "--here").status == 0
+    locked = ("--locked", "warm/sm_90/lock.json", "--out", "replay")
+    target_of(site, build(site, *locked, model="mixed.onnx"), "replay")

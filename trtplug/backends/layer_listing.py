@@ -247,12 +247,14 @@ def _text_weights(fields: Mapping[str, str]) -> Iterator[LayerTensor]:
 
 
 _WEIGHTS = ("Weights", "Bias")
+_MOST_ELEMENTS = 1 << 48
+"""More fit into no machine: a count beyond it is none."""
 
 
 def _weights(name: str, raw: Any) -> Iterator[LayerTensor]:  # noqa: ANN401 - JSON
     """`{"Type": "Half", "Count": 9408}` as a tensor of one axis; nothing without elements."""
     count = raw.get("Count") if isinstance(raw, dict) else None
-    if isinstance(count, int) and count > 0:
+    if isinstance(count, int) and 0 < count <= _MOST_ELEMENTS:
         dtype, _ = _split_type(str(raw.get("Type", "")))
         yield LayerTensor(name=name, dims=(count,), strides=(), dtype=dtype, format=_NOT_SAID)
 
