@@ -153,3 +153,11 @@ def test_both_tuners_in_one_engine(site: Site):
     assert site.trtplug("lock", "verify", "warm", "--here").status == 0
     locked = ("--locked", "warm/sm_90/lock.json", "--out", "replay")
     target_of(site, build(site, *locked, model="mixed.onnx"), "replay")
+
+
+def test_a_full_gpu_is_said_and_is_no_crash_of_the_builder(site: Site):
+    site.script(full=True)
+    err = refused(build(site), 3, "backend-missing")
+    assert "factory function returned nullptr" in err
+    assert "the GPU is full" in err
+    assert "Traceback" not in err
