@@ -161,3 +161,24 @@ def test_a_full_gpu_is_said_and_is_no_crash_of_the_builder(site: Site):
     assert "factory function returned nullptr" in err
     assert "the GPU is full" in err
     assert "Traceback" not in err
+
+
+def test_a_second_profile_has_its_layers_from_the_first_one_s_times(site: Site):
+    save(conv_chain(2, shape=("n", 16, "h", 16)), site.work / "two.onnx")
+    wide = "x=4x16x32x16:8x16x32x16:16x16x32x16"
+    shapes = ("--shape", "x=1x16x16x16", "--profile", wide)
+    target_of(site, build(site, *shapes, model="two.onnx"))
+    report = report_of(site)
+    assert [(x["name"], len(x["candidates"])) for x in report["layers"]] == [
+        ("conv0 + relu0", 6),
+        ("conv1 + relu1", 6),
+        ("conv0 + relu0 [profile 1]", 1),
+        ("conv1 + relu1 [profile 1]", 1),
+    ]
+    assert report["layers"][3]["candidates"][0]["timed_by"] == "cache"
+    assert report["unjoined_candidates"] == []
+    assert report["timing_cache"]["hits"] == 0, "what it found had been timed in this build"
+    assert site.trtplug("lock", "verify", "out", "--here").status == 0
+    pin = ("--pin", "conv1 + relu1 [profile 1]=0x1", "--out", "b")
+    err = refused(build(site, *shapes, *pin, model="two.onnx"), 2, "tactic-unavailable")
+    assert "conv1 + relu1 [profile 1]: it has no tactic 0x1" in err

@@ -215,6 +215,13 @@ def test_types_alone_leave_it_open_and_neighbours_settle_it():
     assert alone.by_layer == {}
 
 
+def test_a_combination_that_no_tactic_takes_does_not_stand_in_the_way():
+    stem = classic_layer("stem", [half("x")], [half("t")])
+    empty = replace(classic("stem", LINEAR_8), candidates=(), selected=None)
+    joined = join_tables((stem,), [classic("stem", EIGHT_8), empty])
+    assert joined.by_layer[0].formats == EIGHT_8
+
+
 def test_what_stands_for_a_whole_operation_of_the_compiler_is_no_layer_s():
     whole = classic("{ForeignNode[fc]}", EIGHT_8, "0x0", "", runner="Myelin")
     joined = join_tables((layer("fc_myl0_0", "gemm", onnx=("fc",)),), [whole])

@@ -180,8 +180,8 @@ def _fitting(layers: Sequence[EngineLayer], table: CandidateTable) -> Iterator[i
 def _is_classic(layer: EngineLayer, table: CandidateTable) -> bool:
     """Whether name, tactic and formats are the layer's, as far as it tells them."""
     reformat = _REFORMAT.fullmatch(table.op)
-    if reformat is None and table.op != layer.name:
-        return False
+    if not table.candidates or (reformat is None and table.op != layer.name):
+        return False  # a combination of formats that no tactic takes is in no engine
     if reformat is not None and not _is_reformat(layer, reformat):
         return False
     if layer.tactic_value and table.selected and layer.tactic_value != plain_hash(table.selected):

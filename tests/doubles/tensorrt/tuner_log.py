@@ -9,6 +9,8 @@ prints one (here not), and whether 11.x enterprise has changed any of it: no log
 
 from __future__ import annotations
 
+import math
+
 from tensorrt.logger import Logger
 
 HEADER = (
@@ -41,19 +43,21 @@ def formats(
 
 def _shown(dtype: str, dims: list[int], last: bool) -> str:
     word = _TYPES.get(dtype, "Float")
-    if -1 in dims:  # an expression stands for each stride that is not known
-        strides = [f"(* {axis + 1} (# {axis} (SHAPE x)))" for axis in range(len(dims) - 1)] + ["1"]
-    elif last and len(dims) == 4:
-        _, channels, height, width = dims
-        strides = [channels * height * width, "1:8" if word == "Half" else 1]
-        strides += [width * channels, channels]
+    sizes = [str(n) if n >= 0 else f"(# {axis} (SHAPE x))" for axis, n in enumerate(dims)]
+    if last and len(dims) == 4:
+        _, channels, height, width = sizes
+        one = "1:8" if word == "Half" else "1"
+        strides = [_times(channels, height, width), one, _times(width, channels), channels]
     else:
-        strides = [1] * len(dims)
-        for axis in range(len(dims) - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * dims[axis + 1]
-    if last and -1 in dims and len(strides) > 1:
-        strides[1] = "1:8" if word == "Half" else "1"
-    return f"{word}({','.join(map(str, strides))})"
+        strides = [_times(*sizes[axis + 1 :]) for axis in range(len(sizes))]
+    return f"{word}({','.join(strides)})"
+
+
+def _times(*sizes: str) -> str:
+    """A product; an expression as in 10.16 where a size is not known."""
+    if all(size.isdecimal() for size in sizes):
+        return str(math.prod(map(int, sizes)))
+    return f"(* {' '.join(sizes)})"
 
 
 class TunerLog:
