@@ -176,6 +176,11 @@ def test_a_second_profile_has_its_layers_from_the_first_one_s_times(site: Site):
         ("conv1 + relu1 [profile 1]", 1),
     ]
     assert report["layers"][3]["candidates"][0]["timed_by"] == "cache"
+    first = report["layers"][:2]
+    assert report["totals"]["layers"] == 2
+    assert report["totals"]["bytes"] == sum(x["bytes"] for x in first)
+    assert report["totals"]["bound_us"]["h200"] == sum(x["bound_us"]["h200"] for x in first)
+    assert any("2 layers of further profiles" in a for a in report["assumptions"])
     assert report["unjoined_candidates"] == []
     assert report["timing_cache"]["hits"] == 0, "what it found had been timed in this build"
     assert site.trtplug("lock", "verify", "out", "--here").status == 0

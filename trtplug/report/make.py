@@ -140,6 +140,7 @@ def make_report(inputs: ReportInputs) -> Report:
     layers = _layers(inputs, joined)
     sites = report_sites(facts, layers, inputs.offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
+    counted = _of_first_profile(layers, inputs.listing)
     return Report(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
@@ -159,13 +160,33 @@ def make_report(inputs: ReportInputs) -> Report:
         near_misses=near_misses,
         islands=inputs.islands,
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
-        totals=report_totals(layers, sites, near_misses),
-        assumptions=(*inputs.ran, *ASSUMPTIONS),
+        totals=report_totals(counted, sites, near_misses),
+        assumptions=(*inputs.ran, *_about_profiles(layers, counted), *ASSUMPTIONS),
         warnings=(
             *inputs.warnings,
             *_warnings(inputs),
             *plugin_warnings(sites, layers, inputs.offer),
         ),
+    )
+
+
+def _of_first_profile(
+    layers: tuple[ReportLayer, ...], listing: Listing | None
+) -> tuple[ReportLayer, ...]:
+    """An engine has every layer again for each further profile; a run uses those of one."""
+    given = listing.layers if listing else ()
+    return tuple(row for row, layer in zip(layers, given, strict=True) if layer.profile == 0)
+
+
+def _about_profiles(
+    layers: tuple[ReportLayer, ...], counted: tuple[ReportLayer, ...]
+) -> tuple[str, ...]:
+    others = len(layers) - len(counted)
+    if not others:
+        return ()
+    return (
+        f"Totals are of the first profile, at its opt shapes: {others} layers of further profiles "
+        "are listed and not added.",
     )
 
 
