@@ -416,9 +416,10 @@ class CacheUnusableError(TrtplugError, code="cache-unusable", exit_status=BAD_IN
     """The timing cache is damaged or has no usable sidecar."""
 
     template = "{path} cannot be used as a timing cache: {problem}"
-    hint_template = "`trtplug cache export` writes a cache and its sidecar; keep the two together"
+    hint_template = "{advice}"
     path: str
     problem: str
+    advice: str = "`trtplug cache export` writes a cache and its sidecar; keep the two together"
 
 
 class CacheMismatchError(TrtplugError, code="cache-mismatch", exit_status=BAD_INPUT):

@@ -14,6 +14,7 @@ from trtplug.backends.layer_listing import (
     onnx_layer_names,
     parse_inspector_json,
     parse_layer_text,
+    without_profile,
 )
 
 # As TensorRT-RTX 1.7 writes it: a reformat, a fused convolution with a stub, a sync layer.
@@ -144,3 +145,135 @@ def test_damaged_text_never_raises(cut, noise):
 def test_odd_json_is_read_or_refused(value):
     with contextlib.suppress(ValueError):
         parse_inspector_json(json.dumps(value))
+
+
+# The words of TensorRT 10: a convolution, the copy before it, one that moves nothing, and the
+# compiler's, whose layers bear no profile in their names and inside not even at their tensors.
+_TEN = [
+    {
+        "Name": "stem + act",
+        "LayerType": "CaskConvolution",
+        "Inputs": [
+            {"Name": "img", "Location": "Device", "Dimensions": [2, 3, 9, 9],
+             "Format/Datatype": "Channel major FP16 format where channel % 8 == 0"}
+        ],
+        "Outputs": [
+            {"Name": "t0", "Location": "Device", "Dimensions": [2, 4, 9, 9],
+             "Format/Datatype": "Row major linear FP32"}
+        ],
+        "ParameterType": "Convolution",
+        "Kernel": [3, 3],
+        "Weights": {"Type": "Half", "Count": 108},
+        "Bias": {"Type": "Float", "Count": 4},
+        "Activation": "RELU",
+        "TacticName": "sm80_xmma_fprop_tile, odd",
+        "TacticValue": "0x00000000000003ea",
+        "StreamId": 0,
+        "Metadata": "[ONNX Layer: stem]\u001e[ONNX Layer: act]",
+    },
+    {
+        "Name": "view",
+        "LayerType": "NoOp",
+        "Inputs": [{"Name": "t0", "Location": "Device", "Dimensions": [2, 4, 9, 9],
+                    "Format/Datatype": "Float"}],
+        "Outputs": [{"Name": "t1", "Location": "Device", "Dimensions": [2, 324],
+                     "Format/Datatype": "Float"}],
+        "TacticValue": "0x0000000000000000",
+        "StreamId": 0,
+        "Metadata": "",
+    },
+    {
+        "Name": "fc_myl3_0",
+        "LayerType": "gemm",
+        "Inputs": [{"Name": "t1", "Dimensions": [-1, 324], "Format/Datatype": "BFloat16"}],
+        "Outputs": [{"Name": "in_myl3", "Dimensions": [-1, 8], "Format/Datatype": "Int64"}],
+        "TacticName": "sm80_gemm",
+        "StreamId": 0,
+        "Metadata": "[ONNX Layer: fc]\u001f[ONNX Layer: fc_act]",
+    },
+]  # fmt: skip
+
+
+def _second(layer: dict) -> dict:
+    """The same layer in the second profile, by the builder's rules."""
+    again = json.loads(json.dumps(layer).replace("_myl3", "_myl4"))
+    for tensor in (*again["Inputs"], *again["Outputs"]):
+        if not tensor["Name"].startswith("in_"):
+            tensor["Name"] += " [profile 1]"
+    if "_myl4" not in again["Name"]:
+        again["Name"] += " [profile 1]"
+    return again
+
+
+def _as_text(layers: list[dict]) -> str:
+    """As `LayerInformationFormat.ONELINE` prints it."""
+
+    def shown(value: object) -> str:
+        match value:
+            case {"Name": _}:
+                return "{ " + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + " }"
+            case {}:
+                return json.dumps(value)
+            case [{}, *_]:
+                return "[" + ",".join(f" {shown(v)}" for v in value) + "]"
+            case list():
+                return "[" + ",".join(map(str, value)) + "]"
+        return str(value).replace("\x1e", "").replace("\x1f", "")
+
+    lines = [", ".join(f"{k}: {shown(v)}" for k, v in layer.items()) for layer in layers]
+    return "Layers:\n" + "\n".join(line.rstrip() for line in lines) + "\n\nBindings:\nimg\ny\n\nz"
+
+
+def test_words_of_release_10_in_json():
+    twice = [*_TEN, *map(_second, _TEN)]
+    listing = parse_inspector_json(json.dumps({"Layers": twice, "Bindings": ["img", "y"]}))
+    assert listing.unparsed == 0
+    conv, view, gemm = listing.layers[:3]
+    assert (conv.inputs[0].dtype, conv.inputs[0].format) == (
+        "Half",
+        "Channel major format where channel % 8 == 0",
+    )
+    assert (conv.outputs[0].dtype, conv.outputs[0].format) == ("Float", "Row major linear")
+    assert [(c.name, c.dims, c.dtype) for c in conv.constants] == [
+        ("Weights", (108,), "Half"),
+        ("Bias", (4,), "Float"),
+    ]
+    assert conv.tactic_value == "0x3ea"
+    assert conv.onnx_layers == ("stem", "act")
+    assert (view.inputs[0].dtype, view.inputs[0].format) == ("Float", "unknown")
+    assert view.moves_nothing
+    assert not conv.moves_nothing
+    assert (gemm.inputs[0].dtype, gemm.outputs[0].dtype) == ("BFloat16", "Int64")
+    assert gemm.inputs[0].dims == (-1, 324)
+    assert gemm.onnx_layers == ("fc", "fc_act")
+    assert [layer.profile for layer in listing.layers] == [0, 0, 0, 1, 1, 1]
+    assert without_profile(listing.layers[3].name) == conv.name
+
+
+def test_the_inspector_s_text_gives_the_same_as_its_json():
+    twice = [*_TEN, *map(_second, _TEN)]
+    as_json = parse_inspector_json(json.dumps({"Layers": twice, "Bindings": ["img", "y"]}))
+    assert parse_layer_text(_as_text(twice)) == as_json
+
+
+def test_layers_with_other_fields_and_odd_names_are_read():
+    """As TensorRT-RTX lists what a loop or a shape on the host needs."""
+    odd = "a }], Constants: [ { b\nc"
+    text = (
+        "Layers:\n"
+        "Name: stop, LayerType: TrainStation, Inputs: [], Outputs: [], StreamId: 0, Metadata: \n"
+        f"Name: n, LayerType: ShapeHostToDevice, Inputs: [], Outputs: [ {{ Name: {odd}, "
+        "Dimensions: [4], Datatype: Int64, Format: Linear }], ParameterType: ShapeH2D, "
+        "shapeValues0: [1,2], StreamId: 0, Metadata: [ONNX Layer: s]"
+    )
+    listing = parse_layer_text(text)
+    assert listing.unparsed == 0
+    assert [layer.type for layer in listing.layers] == ["TrainStation", "ShapeHostToDevice"]
+    assert listing.layers[1].outputs[0].name == odd
+
+
+@pytest.mark.parametrize("count", [0, -4, 10**300, "8", None, 1.5])
+def test_a_count_that_is_none_gives_no_tensor(count):
+    layer = {"Name": "a", "Weights": {"Type": "Half", "Count": count}, "Bias": [3]}
+    listing = parse_inspector_json(json.dumps({"Layers": [layer]}))
+    assert listing.layers[0].constants == ()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.backends.test_cache_api import Caching
 from tests.cli_runner import run_here
+from tests.timing.blobs import COMMIT, blob
 from tests.timing.cache_stand_in import StandIn, identity, key
 from tests.timing.test_identity import machine
 from tests.timing.test_store import blob_of, build
@@ -153,3 +154,22 @@ def test_wrong_use_is_one_error_and_no_traceback(store, tensorrt, arguments, her
     assert ran.status == 2
     assert ran.err.startswith("error[")
     assert "Traceback" not in ran.err
+
+
+def test_inspect_reads_any_cache(tmp_path):
+    file = tmp_path / "trtexec.cache"
+    file.write_bytes(blob())
+    record = json.loads(run_here("cache", "inspect", file, "--format", "json").out)
+    assert record["schema"] == "trtplug.timing-cache-bytes/1"
+    assert record["uuid"] == "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"
+    assert (record["commit"], record["classic"], record["compiler"]) == (COMMIT, 3, 2)
+    assert len(record["entries"]) == 5
+    text = run_here("cache", "inspect", file).out
+    assert "5: 3 classic, 2 of the compiler" in text
+    slowest = text.split("slowest us")[1].splitlines()
+    assert slowest[1].split()[:3] == ["1,500", "compiler", "0x2a"]
+    file.write_bytes(blob()[:90])
+    ran = run_here("cache", "inspect", file)
+    assert ran.status == 2
+    assert "its header says" in ran.err
+    assert run_here("cache", "inspect", tmp_path / "none").status == 2

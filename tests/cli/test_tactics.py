@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.backends.trt.tactic_logs import CLASSIC, prefixed
 from tests.cli_runner import run_here
 from tests.report.samples import chain_report, small_report
 from trtplug.document import to_json
@@ -83,3 +84,53 @@ def test_wrong_use_is_one_error(here, model, file):
     ran = run_here("tactics", model if file == "model" else file)
     assert ran.status == 2
     assert ran.err.startswith("error[")
+
+
+def test_a_verbose_log_of_anyone_is_read(here):
+    """trtexec's order of stamps; a parser that registered what the layer is fused of."""
+    registered = "Registering layer: stem for ONNX node: Conv_0\nRegistering layer: stem_act for "
+    log = prefixed(f"{registered}ONNX node: Relu_1\n{CLASSIC}".splitlines(), "[V] [TRT] ")
+    (here / "trtexec.log").write_text(log)
+    document = json.loads(run_here("tactics", "trtexec.log", "--format", "json").out)
+    assert document["schema"] == "trtplug.tactic-log/1"
+    tables = document["tables"]
+    assert document["rows"] == sum(len(t["rows"]) for t in tables) == 12
+    first = tables[0]
+    assert first["layer"] == "stem + stem_act"
+    assert first["formats"] == "Half(3072,1024,32,1) -> Half(16384,1024,32,1)"
+    assert first["runner"] == "CaskConvolution"
+    assert first["onnx_nodes"] == ["Conv_0", "Relu_1"]
+    assert first["chosen"] == "0x00000000000000a2"
+    assert first["rows"][1]["time_us"] == pytest.approx(11.5)
+    assert first["rows"][1]["kernel"] == "sm75_made_up_fprop_nchw_tilesize64x64x8"
+    assert [hit["runner"] for hit in document["hits"]] == ["CaskConvolution"]
+    assert [t["runner"] for t in tables][3:5] == ["Reformat", "Myelin"]
+    assert {t["runner"] for t in tables if t["layer"] == "head"} == {"compiler"}
+    assert document["warnings"] == []
+
+
+def test_a_log_as_text_with_filters(here):
+    (here / "a.log").write_text(CLASSIC)
+    text = run_here("tactics", "a.log", "--layer", "stem*").out
+    assert "stem + stem_act  Half(3072,1024,32,1) -> Half(16384,1024,32,1)  CaskConvol" in text
+    assert "from the cache" in text
+    assert "head" not in text
+    assert run_here("tactics", "a.log", "--format", "markdown").out.count("### ") >= 5
+
+
+def test_a_log_redirected_by_powershell_is_read(here):
+    (here / "a.log").write_bytes(CLASSIC.encode("utf-16"))
+    assert json.loads(run_here("tactics", "a.log", "--format", "json").out)["rows"] == 12
+
+
+def test_a_text_without_tactics_is_refused(here):
+    (here / "a.log").write_text("[11/30/2026-11:03:15] [TRT] [V] nothing\n")
+    ran = run_here("tactics", "a.log")
+    assert ran.status == 2
+    assert "a.log holds no tactics" in ran.err
+
+
+def test_a_table_that_gives_no_row_is_a_warning(here):
+    (here / "a.log").write_text(CLASSIC.replace("Time: 0.0125", "Tim: 0.0125"))
+    document = json.loads(run_here("tactics", "a.log", "--format", "json").out)
+    assert document["warnings"] == ["line 4: a timed tactic that cannot be read"]

@@ -13,6 +13,7 @@ from tests.doubles.libcuda import write_libcuda, write_nvml
 from tests.doubles.site import Site, make_site
 from tests.end_to_end.test_trt_build import RELEASES, build, refused, report_of, target_of
 from tests.models import conv_chain, conv_relu, save
+from tests.timing.blobs import cache_bytes
 from trtplug.bundle.manifest import verify_bundle
 
 if TYPE_CHECKING:
@@ -209,12 +210,13 @@ def cut_cache(site: Site, kept: int) -> None:
     import hashlib
 
     file = site.work / "out/sm_90/timing.cache"
-    body = json.loads(file.read_bytes()[12:])
-    body["entries"] = dict(list(body["entries"].items())[:kept])
-    blob = _packed(body)
+    writer = cache_bytes()
+    uuid, commit, classic, compiler = writer.unpack(file.read_bytes())
+    assert compiler == []
+    blob = writer.pack(uuid, commit, classic[:kept], compiler)
     file.write_bytes(blob)
     digest = hashlib.sha256(blob).hexdigest()
-    keys = set(body["entries"])
+    keys = {f"0x{key.hex()}" for key, *_ in classic[:kept]}
 
     def of_sidecar(sidecar: dict[str, Any]) -> None:
         sidecar.update(sha256=digest, bytes=len(blob))
@@ -229,13 +231,6 @@ def cut_cache(site: Site, kept: int) -> None:
 
     tamper(site, of_sidecar, "timing.cache.json")
     tamper(site, of_lock)
-
-
-def _packed(body: dict[str, Any]) -> bytes:
-    import zlib
-
-    data = json.dumps(body).encode()
-    return b"DBLCACHE" + zlib.crc32(data).to_bytes(4, "little") + data
 
 
 def test_a_lock_that_lacks_a_tactic_of_the_model_is_stopped_by_the_builder(site: Site):

@@ -15,6 +15,7 @@ from trtplug.lock.pins import (
     edit_problems,
     edit_values,
     parse_pin,
+    pin_problems,
     plan_edits,
 )
 
@@ -189,3 +190,89 @@ def test_edits_honour_every_wish_or_there_is_an_error(bans, prefers):
         allowed = [k for k in kernels.values() if not any(fnmatch.fnmatch(k, b) for b in bans)]
         wanted = [k for k in allowed if any(fnmatch.fnmatch(k, p) for p in prefers)]
         assert chosen in (wanted or allowed)
+
+
+# --- tables of the classic tuner: one for each combination of formats -------------------------
+
+
+def classic(name: str, key: str, costs, formats: str, **fields):
+    """A table of a layer of which there are several."""
+    made = table(name, costs, key=key, written=None, **fields)
+    rows = tuple(
+        dataclasses.replace(c, tactic_id=None, ratio=None, runner="CaskConvolution")
+        for c in made.candidates
+    )
+    return dataclasses.replace(made, candidates=rows, tuner="classic", formats=formats)
+
+
+FIRST = classic("stem", KEY, [0.01, 0.02], "Float(4,1) -> Float(4,1)")
+SECOND = dataclasses.replace(
+    classic("stem", OTHER_KEY, [0.03, 0.04, 0.05], "Float(1,4) -> Float(1,4)"),
+)
+
+
+def test_the_combination_that_has_the_tactic_is_pinned():
+    only_second = SECOND.candidates[2]
+    (edit,) = plan(pins=[f"stem={only_second.tactic_hash}"], tables=(FIRST, SECOND))
+    assert (edit.key, edit.tactic_hash) == (OTHER_KEY, only_second.tactic_hash)
+
+
+def test_a_tactic_that_several_combinations_have_is_pinned_in_each():
+    both = FIRST.candidates[1].tactic_hash
+    edits = plan(pins=[f"stem={both}"], tables=(FIRST, SECOND))
+    assert [edit.key for edit in edits] == [KEY, OTHER_KEY]
+
+
+@pytest.mark.parametrize("tactic", ["0xdeadbeef", FIRST.candidates[0].tactic_hash])
+def test_a_layer_whose_tables_came_out_empty_cannot_be_pinned(tactic):
+    """It once ended with status 0, and the pin was ignored."""
+    empty = dataclasses.replace(FIRST, candidates=(), selected=None, complete=False)
+    with pytest.raises(TacticUnavailableError, match="the log lists none of its tactics"):
+        plan(pins=[f"stem={tactic}"], tables=(empty,))
+
+
+@pytest.mark.parametrize(
+    "wish", [{"pins": ["stem=*_stem_1"]}, {"prefers": ["*_stem_1"]}, {"bans": ["*_stem_0"]}]
+)
+def test_a_table_without_a_key_cannot_be_edited(wish):
+    keyless = dataclasses.replace(FIRST, key="")
+    with pytest.raises(TacticUnavailableError, match="names no key of the timing cache"):
+        plan(tables=(keyless,), **wish)
+    # What the builder took anyway needs no key.
+    assert plan(pins=["stem=*_stem_0"], tables=(keyless,)) == ()
+
+
+def test_no_table_at_all_is_an_error_for_a_pin_and_a_preference():
+    for wish in ({"pins": ["stem=0x1"]}, {"prefers": ["*"]}):
+        with pytest.raises(TacticUnavailableError):
+            plan(tables=(), **wish)
+
+
+def test_a_plugin_s_tactic_is_pinned_by_its_number_and_no_glob_meets_it():
+    rows = tuple(
+        dataclasses.replace(c, kernel="", tactic_hash=f"0x{n}", runner="PluginV3")
+        for n, c in enumerate(FIRST.candidates, start=1)
+    )
+    plugin = dataclasses.replace(FIRST, op="cbr", candidates=rows, selected="0x1")
+    (edit,) = plan(pins=["cbr=0x0000000000000002"], tables=(plugin,))
+    assert edit.tactic_hash == "0x2"
+    assert plan(bans=["*"], tables=(plugin,)) == ()
+    with pytest.raises(TacticUnavailableError, match=r"0x1  10.000 us  PluginV3"):
+        plan(pins=["cbr=0x3"], tables=(plugin,))
+
+
+def test_a_layer_of_the_second_profile_has_a_name_of_its_own():
+    second = dataclasses.replace(SECOND, op="stem [profile 1]")
+    (edit,) = plan(pins=["stem [profile 1]=*_stem_2"], tables=(FIRST, second))
+    assert edit.key == OTHER_KEY
+
+
+def test_the_finished_engine_is_held_to_its_pins():
+    tables, pins = (FIRST, SECOND), (parse_pin(f"stem={SECOND.candidates[2].tactic_hash}"),)
+    kernel = FIRST.candidates[0].kernel
+    held = {"stem": (kernel, FIRST.candidates[0].tactic_hash), "other": (None, "0x9")}
+    problems = pin_problems(tables, pins, {}, held)
+    assert list(problems) == ["stem"]
+    assert "with other formats" in problems["stem"]
+    held["stem"] = (None, SECOND.candidates[2].tactic_hash)
+    assert pin_problems(tables, pins, {}, held) == {}

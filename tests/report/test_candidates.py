@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, table
-from tests.report.test_layers import layer
+from tests.report.test_layers import layer, tensor
+from trtplug.backends.tactic_table import CacheHit, Candidate, CandidateTable
 from trtplug.report.candidates import (
     NO_TABLES,
+    Tactics,
     join_tables,
     report_candidates,
     report_timing_cache,
@@ -132,3 +134,127 @@ def test_the_outcome_of_a_cache_becomes_counts():
     assert (found.keys_before, found.keys_after, found.hits) == (2, 2, 1)
     assert (found.misses, found.lost, found.changed) == (1, 1, 1)
     assert report_timing_cache(None) is None
+
+
+# --- tables of the classic tuner --------------------------------------------------------------
+
+
+def classic(op: str, formats: str, number: str = "0xa1", kernel: str = "cask", **fields):
+    """One row, taken."""
+    row = Candidate(
+        tactic_id=None,
+        cost_ms=0.01,
+        ratio=None,
+        correlation=None,
+        kernel=kernel,
+        tactic_hash=number,
+        parameter="",
+        runner=fields.pop("runner", "CaskConvolution"),
+    )
+    given = {"onnx_layers": (), "written": None, "complete": True, "selected_ms": 0.01} | fields
+    return CandidateTable(
+        op=op, key=given.pop("key", ""), candidates=(row,), selected=number, tuner="classic",
+        formats=formats, **given,
+    )  # fmt: skip
+
+
+def classic_layer(name: str, inputs, outputs, kind="CaskConvolution", value="0xa1", tactic="cask"):
+    made = layer(name, kind, inputs, outputs, tactic=tactic)
+    return replace(made, tactic_value=value)
+
+
+def half(name: str, layout: str = "unknown"):
+    return tensor(name, (1, 8, 4, 4), layout, "Half")
+
+
+EIGHT = "Channel major format where channel % 8 == 0"
+LINEAR_8 = "Half(128,16,4,1) -> Half(16,1:8,4,1)"
+EIGHT_8 = "Half(16,1:8,4,1) -> Half(16,1:8,4,1)"
+
+
+@pytest.mark.parametrize(("words", "formats"), [("Row major linear", LINEAR_8), (EIGHT, EIGHT_8)])
+def test_of_several_combinations_the_engine_s_own_is_joined(words, formats):
+    stem = classic_layer("stem", [half("x", words)], [half("t", EIGHT)])
+    tables = [classic("stem", f) for f in (LINEAR_8, EIGHT_8, "Float(128,16,4,1) -> Half(1,1)")]
+    joined = join_tables((stem,), tables)
+    assert joined.by_layer[0].formats == formats
+    assert joined.apart == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"value": "0xb2"}, {"tactic": "another"}, {"name": "stem [profile 1]"}],
+)
+def test_another_tactic_kernel_or_profile_is_not_its_layer_s(other):
+    given = {"name": "stem"} | other
+    stem = classic_layer(inputs=[half("x")], outputs=[half("t")], **given)
+    joined = join_tables((stem,), [classic("stem", EIGHT_8)])
+    assert joined.by_layer == {}
+
+
+def test_types_alone_leave_it_open_and_neighbours_settle_it():
+    """As 10.16 lists an engine without a context: `Half`, and no strides."""
+    pool = classic_layer("pool", [half("t")], [half("u")], "CaskPooling", "0xc1", "pool")
+    copy_name = "Reformatted Input Tensor 0 to next"
+    copy = classic_layer("copy", [half("u")], [half(copy_name)], "Reformat", "0x0", "")
+    after = classic_layer("next", [half(copy_name)], [half("y")], value="0xd1", tactic="conv")
+    tables = [
+        classic("pool", EIGHT_8, "0xc1", "pool", runner="CaskPooling"),
+        classic("next", "Half(128,16,4,1) -> Half(128,16,4,1)", "0xd1", "conv"),
+        classic("Optimizer Reformat(u -> <out>)", EIGHT_8, "0x0", "", runner="Reformat"),
+        classic(
+            "Optimizer Reformat(u -> <out>)", "Half(16,1:8,4,1) -> Half(128,16,4,1)", "0x0", "",
+            runner="Reformat",
+        ),
+    ]  # fmt: skip
+    joined = join_tables((pool, copy, after), tables)
+    assert joined.by_layer[1].formats == "Half(16,1:8,4,1) -> Half(128,16,4,1)"
+    assert set(joined.by_layer) == {0, 1, 2}
+    assert joined.apart == ()
+    alone = join_tables((copy,), tables)
+    assert alone.by_layer == {}
+
+
+def test_a_combination_that_no_tactic_takes_does_not_stand_in_the_way():
+    stem = classic_layer("stem", [half("x")], [half("t")])
+    empty = replace(classic("stem", LINEAR_8), candidates=(), selected=None)
+    joined = join_tables((stem,), [classic("stem", EIGHT_8), empty])
+    assert joined.by_layer[0].formats == EIGHT_8
+
+
+def test_what_stands_for_a_whole_operation_of_the_compiler_is_no_layer_s():
+    whole = classic("{ForeignNode[fc]}", EIGHT_8, "0x0", "", runner="Myelin")
+    joined = join_tables((layer("fc_myl0_0", "gemm", onnx=("fc",)),), [whole])
+    assert (joined.by_layer, joined.apart) == ({}, ())
+
+
+def test_a_hit_has_the_kernel_of_its_layer_and_is_from_the_cache():
+    hit = CacheHit(
+        layer="stem", formats=EIGHT_8, runner="CaskConvolution", tactic_hash="0xa1", cost_ms=0.004
+    )
+    stem = classic_layer("stem", [half("x")], [half("t")])
+    (found,) = join_tables((stem,), [hit.table()]).by_layer.values()
+    (row,) = report_candidates(found, "cask")
+    assert (row.kernel, row.timed_by, row.chosen) == ("cask", "cache", True)
+    assert row.time_us == pytest.approx(4)
+
+
+def test_hits_are_counted_once_a_key_and_not_where_this_build_timed_them():
+    def hit(name: str, formats: str = EIGHT_8):
+        made = CacheHit(layer=name, formats=formats, runner="R", tactic_hash="0x1", cost_ms=1.0)
+        return made.table()
+
+    logged = (
+        classic("timed", EIGHT_8),
+        hit("timed [profile 1]"),
+        hit("a"),
+        hit("a [profile 1]"),
+        hit("a", LINEAR_8),
+    )
+    assert Tactics().with_log(logged, None).hits == 2
+    assert Tactics().with_log(logged[:2], None).hits is None
+
+
+def test_rows_without_a_name_are_called_by_runner_and_number():
+    (row,) = report_candidates(classic("cbr", EIGHT_8, "0x11", "", runner="PluginV3"))
+    assert row.kernel == "PluginV3 17"

@@ -178,3 +178,11 @@ def test_what_the_builder_added(inputs, outputs, kind):
 def test_a_stub_is_no_kernel(kind, tactic, kernel):
     assert kernel_of(layer("l", kind, [tensor("a", (1,))], tactic=tactic)) == kernel
     assert kernel_of(layer("l", "signal")) == (None, "none")
+
+
+def test_a_layer_that_moves_nothing_has_no_bytes(facts):
+    view = layer("view", "NoOp", [tensor("x", (1, 3, 8, 8))], [tensor("t", (1, 192))])
+    copy = layer("copy", "kgen", [tensor("x", (1, 3, 8, 8))], [tensor("t", (1, 3, 8, 8))])
+    free, moved = rows_of(facts, view, copy)
+    assert free.bytes == 0
+    assert moved.bytes

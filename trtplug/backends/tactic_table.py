@@ -59,6 +59,8 @@ class CandidateTable:
     formats: str = ""
     """The combination of formats, as the classic tuner prints it, such as
     `Float(784,784,28,1) -> Float(25088,784,28,1)`."""
+    cached: bool = False
+    """Whether its one candidate was taken from the timing cache, and not timed."""
 
     @property
     def identity(self) -> str:
@@ -92,6 +94,78 @@ class CandidateTable:
     def near_tie(self) -> bool | None:
         """Whether the margin is so small that another build may choose otherwise; None: unknown."""
         return None if self.margin is None else self.margin < NEAR_TIE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheHit:
+    """A tactic that was taken from the timing cache, and not timed."""
+
+    layer: str
+    formats: str
+    runner: str
+    tactic_hash: str
+    """`0x` and lower-case hexadecimal digits."""
+    cost_ms: float | None
+    """As it was timed when the cache was made."""
+
+    def table(self) -> CandidateTable:
+        """A table with this one candidate; its kernel is the layer's."""
+        candidate = Candidate(
+            tactic_id=None,
+            cost_ms=self.cost_ms,
+            ratio=None,
+            correlation=None,
+            kernel="",
+            tactic_hash=self.tactic_hash,
+            parameter="",
+            runner=self.runner,
+        )
+        return CandidateTable(
+            op=self.layer,
+            key="",
+            onnx_layers=(),
+            candidates=(candidate,),
+            selected=self.tactic_hash,
+            selected_ms=self.cost_ms,
+            written=None,
+            complete=True,
+            tuner="classic",
+            formats=self.formats,
+            cached=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TacticLog:
+    """Everything about tactics in one log."""
+
+    tables: tuple[CandidateTable, ...]
+    """In the order in which they begin."""
+    hits: tuple[CacheHit, ...]
+    """What the classic tuner took from the timing cache, in order."""
+    unread: int
+    """Rows that could not be read."""
+    loose: int
+    """Lines whose table is not certain."""
+    warnings: tuple[str, ...]
+    """What looks like a table or a row and could not be read, each with its line."""
+
+
+def with_plain_hashes(table: CandidateTable) -> CandidateTable:
+    """Hashes without leading zeros, as timing caches give them; a log keeps those of the tuner."""
+    return replace(
+        table,
+        selected=plain_hash(table.selected) if table.selected else None,
+        written=plain_hash(table.written) if table.written else None,
+        candidates=tuple(
+            replace(c, tactic_hash=plain_hash(c.tactic_hash)) for c in table.candidates
+        ),
+    )
+
+
+def plain_hash(tactic_hash: str) -> str:
+    """`0x00000000000003ea` as `0x3ea`."""
+    return f"0x{int(tactic_hash, 16):x}"
 
 
 def with_winner(table: CandidateTable, tactic_hash: str | None) -> CandidateTable:

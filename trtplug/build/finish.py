@@ -231,10 +231,17 @@ def read_shipped_cache(place: Path) -> CacheEntry | None:
 
 
 def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log; most logs have none, and are not parsed."""
+    """The candidate tables in a builder's log, and what it took from its timing cache.
+
+    What the log times in one place and takes from the cache in another (a second profile asks for
+    all layers again) is both. Most logs of TensorRT-RTX have neither, and are not parsed.
+    """
     data = log.read_bytes()
-    if b"Autotuning op " not in data:
+    if b"Autotuning " not in data and b"got cached result" not in data:
         return ()
+    from trtplug.backends.tactic_table import with_plain_hashes
     from trtplug.backends.trt.tactic_log import parse_tactic_text
 
-    return parse_tactic_text(data.decode("utf-8", "replace")).tables
+    found = parse_tactic_text(data.decode("utf-8", "replace"))
+    tables = (*found.tables, *(hit.table() for hit in found.hits))
+    return tuple(map(with_plain_hashes, tables))

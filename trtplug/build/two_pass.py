@@ -19,6 +19,7 @@ from trtplug.lock.pins import (
     edit_problems,
     edit_values,
     legal_tactics,
+    pin_problems,
     plan_edits,
 )
 from trtplug.report.candidates import join_tables
@@ -42,7 +43,7 @@ class Naming:
     """How engine and log call the same things."""
 
     names: Mapping[str, Collection[str]]
-    """Cache key -> further names of its operation: its engine layer, its ONNX nodes."""
+    """Identity of a table -> further names of it: its engine layer, its ONNX nodes."""
     shown: frozenset[str]
     """Keys whose engine layer has its kernel's name as the log has it."""
 
@@ -59,12 +60,12 @@ def read_naming(
     """
     names: dict[str, set[str]] = defaultdict(set)
     for table in tables:
-        names[table.key] |= {labels.get(n, n) for n in table.onnx_layers}
+        names[table.identity] |= {labels.get(n, n) for n in table.onnx_layers}
     listing = consume_listing(folder)
     layers = listing.layers if listing else ()
     shown = set()
     for position, table in join_tables(layers, tables).by_layer.items():
-        names[table.key].add(layers[position].name)
+        names[table.identity].add(layers[position].name)
         if table.chosen is not None and layers[position].tactic == table.chosen.kernel:
             shown.add(table.key)
     return Naming(names=names, shown=frozenset(shown))
@@ -78,6 +79,8 @@ class Recorded:
     """What the first run gave, and what is made of it."""
 
     tables: tuple[CandidateTable, ...]
+    names: Mapping[str, Collection[str]]
+    """Identity of a table -> further names of it."""
     shown: frozenset[str]
     """Keys whose engine layer had its kernel's name as the log has it."""
     edits: tuple[CacheEdit, ...]
@@ -135,6 +138,7 @@ class TwoPassStrategy(BuildStrategy):
         outcome = self._caching.publish(self._caching.empty(), folder)
         return Recorded(
             tables=tables,
+            names=naming.names,
             shown=naming.shown,
             edits=edits,
             cache=outcome,
@@ -194,6 +198,7 @@ class TwoPassStrategy(BuildStrategy):
         )
         made, report = self._write(outcomes, agreement, tactics)
         self._check_used(recorded, report)
+        self._check_pins(recorded, report)
         self._check_bans(report)
         return made, report
 
@@ -213,6 +218,19 @@ class TwoPassStrategy(BuildStrategy):
         if lost:
             problems = (f"{e.kernel} was asked for, no layer of the engine has it" for e in lost)
             raise self._unavailable(lost[0].op, lost[0].key, tuple(problems))
+
+    def _check_pins(self, recorded: Recorded, report: Report) -> None:
+        """In the engine, which holds one of a layer's combinations of formats."""
+        used = {
+            layer.name: (layer.kernel, candidate.tactic_hash)
+            for layer in report.layers
+            for candidate in layer.candidates
+            if candidate.chosen and candidate.tactic_hash is not None
+        }
+        problems = pin_problems(recorded.tables, self._overrides.pins, recorded.names, used)
+        for op, problem in problems.items():
+            legal = (line for t in recorded.tables if t.op == op for line in legal_tactics(t))
+            raise TacticUnavailableError(layer=op, problem=problem, legal=tuple(legal))
 
     def _check_bans(self, report: Report) -> None:
         """In the engine, by the names that its layers have now."""

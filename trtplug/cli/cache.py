@@ -1,4 +1,4 @@
-"""`trtplug cache list|verify|prune|merge|export|import`: the stored timing caches."""
+"""`trtplug cache`: the stored timing caches, and `cache inspect` for any cache."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import click
 from trtplug.cli.options import Format, Group, NumberRange, epilog, format_option, path
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_grid, render_json, render_rows
-from trtplug.report.words import UNKNOWN, format_bytes, format_count, printable
+from trtplug.report.words import UNKNOWN, format_bytes, format_count, format_us, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from trtplug.timing.admin import Pruned, StoredCache
+    from trtplug.timing.blob import BlobEntry, CacheBlob
     from trtplug.timing.files import Sidecar
     from trtplug.timing.store import TimingCacheStore
 
@@ -29,6 +30,7 @@ _HEAD = (
     "misses", "last used", "here",
 )  # fmt: skip
 _FIGURES = ("keys", "size", "builds", "hits", "misses")
+_SLOWEST = 10
 
 
 def render_entries(entries: Sequence[StoredCache], aside: Sequence[str], form: Format) -> str:
@@ -87,6 +89,38 @@ def render_moved(what: str, sidecar: Sidecar, where: str, form: Format) -> str:
         ],
         form,
     )
+
+
+def render_blob(blob: CacheBlob, file: str, form: Format) -> str:
+    """What a cache's own bytes say; the text shows the slowest entries, JSON all of them."""
+    classic, compiler = len(blob.of("classic")), len(blob.of("compiler"))
+    if form is Format.JSON:
+        record = dataclasses.asdict(blob) | {
+            "file": file,
+            "classic": classic,
+            "compiler": compiler,
+            "runners": blob.runners,
+        }
+        return render_json("trtplug.timing-cache-bytes/1", record)
+    rows = [
+        ("timing cache", file),
+        ("GPU", blob.uuid),
+        ("TensorRT", f"commit {blob.commit}, layout {blob.version}"),
+        ("entries", f"{len(blob.entries):,}: {classic:,} classic, {compiler:,} of the compiler"),
+        *((f"  {name}", format_count(count)) for name, count in blob.runners.items()),
+        ("compiled code", format_bytes(blob.compiled_bytes)),
+        *(("warning", warning) for warning in blob.warnings),
+    ]
+    timed = [entry for entry in blob.entries if entry.time_ms is not None]
+    slowest = sorted(timed, key=lambda entry: -(entry.time_ms or 0))[:_SLOWEST]
+    head = ("slowest us", "runner", "tactic", "key")
+    grid = render_grid(head, list(map(_blob_row, slowest)), form, ("slowest us",))
+    return render_rows(rows, form) + (f"\n{grid}" if slowest else "")
+
+
+def _blob_row(entry: BlobEntry) -> tuple[str, ...]:
+    time_us = None if entry.time_ms is None else entry.time_ms * 1000
+    return (format_us(time_us), entry.runner or entry.tuner, entry.tactic_hash, entry.key)
 
 
 def _row(stored: StoredCache) -> tuple[str, ...]:
@@ -267,6 +301,22 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
     sidecar = import_cache(_store(), file, machine, timing_cache_api)
     where = sidecar.identity.entry_id
     click.echo(render_moved("imported", sidecar, where, format), nl=False)
+    return DONE
+
+
+@cache.command("inspect")
+@click.argument("file", type=path)
+@format_option
+def inspect_file(file: Path, format: Format) -> int:
+    """Show whose a timing cache is and what it holds.
+
+    FILE is any cache of TensorRT: trtexec's, ONNX Runtime's, or one of the store. It says which GPU
+    and which build of TensorRT it is for, how many entries each runner has, and the slowest. It
+    needs neither TensorRT nor a GPU.
+    """
+    from trtplug.timing.blob import read_blob_file
+
+    click.echo(render_blob(read_blob_file(file), str(file), format), nl=False)
     return DONE
 
 

@@ -1,8 +1,12 @@
-"""`trtplug tactics`: the tactics that the builder timed for each layer."""
+"""`trtplug tactics`: the tactics that the builder timed for each layer.
+
+From a bundle, a report, or any VERBOSE log.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,24 +17,26 @@ from trtplug.errors import DONE, UsageError
 from trtplug.globs import matches_any
 from trtplug.report.data import ReportCandidate
 from trtplug.report.rows import margin_words
-from trtplug.report.tables import render_grid, render_json, render_titled
-from trtplug.report.words import UNKNOWN, format_ratio, format_us
+from trtplug.report.tables import markdown_text, render_grid, render_json, render_titled
+from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from trtplug.backends.tactic_table import CandidateTable, TacticLog
     from trtplug.report.data import Report
 
 
 SCHEMA = "trtplug.candidates/1"
+LOG_SCHEMA = "trtplug.tactic-log/1"
 
 _HEAD = ("", "kernel", "time us", "x fastest", "time is", "tactic")
 _FIGURES = ("time us", "x fastest")
 _NOTE = "Times are of single kernels, by the builder; they are not measured in the engine.\n"
 _NONE = (
-    "no tactics are recorded: TensorRT-RTX chooses kernels when an engine first runs, and TensorRT "
-    "reports only tactics that it timed, not those from the timing cache "
+    "no tactics are recorded: TensorRT-RTX chooses kernels when an engine first runs; TensorRT "
+    "lists those that it times, and names the one that came from the timing cache "
     "(`trtplug build --no-timing-cache --force` times all of them)\n"
 )
 _NO_MATCH = "no layer matches\n"
@@ -120,7 +126,12 @@ def _title(table: Table) -> str:
     return f"{table.target}  {table.name}{where}{nodes}  margin {margin}"
 
 
-_TIMED_BY = {"builder": "timed by the builder", "prediction": "predicted", None: "not timed"}
+_TIMED_BY = {
+    "builder": "timed by the builder",
+    "cache": "from the cache",
+    "prediction": "predicted",
+    None: "not timed",
+}
 
 
 def _row(candidate: ReportCandidate) -> tuple[str, ...]:
@@ -134,9 +145,77 @@ def _row(candidate: ReportCandidate) -> tuple[str, ...]:
     )
 
 
+def render_log(log: TacticLog, tables: Sequence[CandidateTable], form: Format) -> str:
+    """A builder's log: table after table, what came from the cache, and what could not be read."""
+    rows = sum(len(table.candidates) for table in tables)
+    if form is Format.JSON:
+        record = {
+            "tables": list(map(_logged, tables)),
+            "rows": rows,
+            "hits": [dataclasses.asdict(hit) for hit in log.hits],
+            "warnings": list(log.warnings),
+        }
+        return render_json(LOG_SCHEMA, record)
+    shown = [_log_table(table, form) for table in tables if table.candidates]
+    if log.hits:
+        hits = [
+            (hit.layer, hit.formats, hit.runner, _us(hit.cost_ms), hit.tactic_hash)
+            for hit in log.hits
+        ]
+        head = ("from the cache", "formats", "runner", "time us", "tactic")
+        shown.append(render_grid(head, hits, form, ("time us",)))
+    end = f"{len(tables):,} tables, {rows:,} rows, {len(log.hits):,} from the cache\n"
+    return "\n".join([*shown, *(f"warning: {w}\n" for w in log.warnings), end])
+
+
+def _logged(table: CandidateTable) -> dict[str, object]:
+    return {
+        "layer": table.op,
+        "formats": table.formats,
+        "runner": _runner(table),
+        "tuner": table.tuner,
+        "cache_key": table.key or None,
+        "onnx_nodes": list(table.onnx_layers),
+        "rows": [
+            {
+                "kernel": row.kernel,
+                "tactic": row.tactic_hash,
+                "time_us": None if row.cost_ms is None else row.cost_ms * 1000,
+                "runner": row.runner,
+            }
+            for row in table.candidates
+        ],
+        "chosen": table.selected,
+        "margin": table.margin,
+    }
+
+
+def _runner(table: CandidateTable) -> str:
+    """That of the tactic that was taken, or of the first row; the compiler is one."""
+    rows = [table.chosen, *table.candidates]
+    named = (row.runner for row in rows if row is not None and row.runner)
+    return next(named, table.tuner if table.tuner == "compiler" else "")
+
+
+def _log_table(table: CandidateTable, form: Format) -> str:
+    from trtplug.report.candidates import report_candidates
+
+    rows = [_row(candidate) for candidate in report_candidates(table)]
+    nodes = f"  [{' '.join(table.onnx_layers)}]" if table.onnx_layers else ""
+    parts = (table.op, table.formats, _runner(table))
+    title = "  ".join(filter(None, parts)) + nodes
+    title += f"  margin {margin_words(table.margin, table.near_tie)}"
+    shown = f"### {markdown_text(title)}\n" if form is Format.MARKDOWN else printable(title)
+    return f"{shown}\n{render_grid(_HEAD, rows, form, _FIGURES)}"
+
+
+def _us(time_ms: float | None) -> str:
+    return format_us(None if time_ms is None else time_ms * 1000)
+
+
 @click.command(
     epilog=epilog(
-        "trtplug tactics out --layer 'Conv@12'", "trtplug tactics out/sm_90/report.json --near-ties"
+        "trtplug tactics out --layer 'Conv@12'", "trtplug tactics build.log --format json"
     )
 )
 @click.argument("file", type=path)
@@ -151,13 +230,64 @@ def _row(candidate: ReportCandidate) -> tuple[str, ...]:
 def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format) -> int:
     """Show the tactics that TensorRT timed for each layer.
 
-    FILE is a bundle or a report.
+    FILE is a bundle, a report, or any VERBOSE log of TensorRT: of trtexec, Polygraphy or a program
+    of your own.
     """
+    text = _log_text(file)
+    if text is not None:
+        log = _read_log(file, text)
+        kept = [t for t in log.tables if _is_wanted_table(t, layer, near_ties=near_ties)]
+        click.echo(render_log(log, kept, format), nl=False)
+        return DONE
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
     tables = [table for tables in recorded for table in tables] if recorded else None
     click.echo(render_tactics(tables, format), nl=False)
     return DONE
+
+
+_DOCUMENT = re.compile(rb"\s*(\{|$)")
+"""How a report starts."""
+_START_BYTES = 4096
+
+
+def _log_text(file: Path) -> str | None:
+    """A log's text; None for a folder, a report, and what cannot be read (that is said later)."""
+    if not file.is_file():
+        return None
+    try:
+        with file.open("rb") as stream:
+            if _DOCUMENT.match(stream.read(_START_BYTES)):
+                return None
+        data = file.read_bytes()
+    except OSError:
+        return None
+    # PowerShell writes what it redirects as UTF-16.
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return data.decode("utf-16" if wide else "utf-8", "replace")
+
+
+def _read_log(file: Path, text: str) -> TacticLog:
+    """The tables of a log.
+
+    Raises:
+        UsageError: there are none.
+    """
+    from trtplug.backends.trt.tactic_log import parse_tactic_text
+
+    log = parse_tactic_text(text)
+    if not (log.tables or log.hits):
+        raise UsageError(
+            f"{file} holds no tactics",
+            "a bundle, a report and a VERBOSE log do, such as that of `trtexec --verbose`",
+        )
+    return log
+
+
+def _is_wanted_table(table: CandidateTable, wanted: tuple[str, ...], *, near_ties: bool) -> bool:
+    names = (table.op, *table.onnx_layers)
+    named = not wanted or any(matches_any(name, wanted) for name in names)
+    return named and (table.near_tie is True or not near_ties)
 
 
 def _reports(file: Path) -> list[Report]:

@@ -116,7 +116,7 @@ def lock_tactics(
 
     Args:
         winners: key -> tactic hash of the cache after the build.
-        tables: from the log; a hit has none, so its operation is not known.
+        tables: from the log; a hit of the compiler has none, so its operation is not known.
         names: the builder's name of an ONNX node -> its label.
         overridden_by: key -> the option that overrode the builder.
     """

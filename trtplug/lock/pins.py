@@ -1,8 +1,8 @@
 """`--pin`, `--ban`, `--prefer`: from candidate tables and overrides to edits of the timing cache.
 
-Pure. A build that starts with an empty cache records its tables (a hit prints none), these
-functions say which winners to replace, and a second build with the edited cache makes the engine.
-What cannot be honoured is an error, never ignored.
+Pure. A build that starts with an empty cache records its tables (a hit prints its winner alone),
+these functions say which winners to replace, and a second build with the edited cache makes the
+engine. What cannot be honoured is an error, never ignored.
 """
 
 from __future__ import annotations
@@ -87,21 +87,17 @@ def plan_edits(
     Among the tactics that an override leaves, the fastest is taken.
 
     Args:
-        tables: of the build that recorded them; where a key has several, the last one counts.
+        tables: of the build that recorded them; of those of one identity, the last one counts.
         overrides: what was asked for.
-        names: cache key -> further names of its operation: engine layers, ONNX nodes.
+        names: identity of a table -> further names of it: engine layers, ONNX nodes.
 
     Raises:
         TacticUnavailableError: an override that cannot be kept.
     """
-    by_key = {table.key: table for table in tables}
-    pinned = _pinned(by_key, overrides.pins, names)
-    _check_prefers(by_key.values(), overrides.prefers)
-    edits = (
-        _edit(table, pinned.get(key), overrides)
-        for key, table in by_key.items()
-        if table.candidates
-    )
+    latest = {table.identity: table for table in tables}
+    pinned = _pinned(latest, overrides.pins, names)
+    _check_prefers(latest.values(), overrides.prefers)
+    edits = (_edit(t, pinned.get(name), overrides) for name, t in latest.items() if t.candidates)
     return tuple(edit for edit in edits if edit is not None)
 
 
@@ -131,6 +127,32 @@ def edit_problems(edits: Sequence[CacheEdit], after: Mapping[str, str]) -> tuple
     )
 
 
+def pin_problems(
+    tables: Sequence[CandidateTable],
+    pins: Sequence[Pin],
+    names: Mapping[str, Collection[str]],
+    used: Mapping[str, tuple[str | None, str]],
+) -> dict[str, str]:
+    """Layers of the finished engine that have another tactic than their pin, each with the problem.
+
+    A pin changes what wins for one combination of formats; the builder may hold another one.
+
+    Args:
+        tables: of the build that recorded them.
+        pins: what was asked for.
+        names: as `plan_edits` takes them.
+        used: engine layer -> kernel, and hash of the tactic, where they are known for certain.
+    """
+    latest = {table.identity: table for table in tables}
+    return {
+        table.op: f"{pin.tactic} was asked for, the engine holds {used[table.op][1]} "
+        f"({used[table.op][0]}), with other formats"
+        for pin in pins
+        for table in _tables_of(pin.layer, latest, names)
+        if table.op in used and not is_tactic(pin.tactic, *used[table.op])
+    }
+
+
 def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, ...]:
     """Layers of the finished engine that use a banned kernel, though the log had none.
 
@@ -146,30 +168,50 @@ def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, 
 
 
 def _pinned(
-    by_key: Mapping[str, CandidateTable],
+    tables: Mapping[str, CandidateTable],
     pins: Sequence[Pin],
     names: Mapping[str, Collection[str]],
 ) -> dict[str, Pin]:
-    """Cache key -> its pin."""
+    """Identity of a table -> its pin.
+
+    A layer may have several: one for each combination of formats, or of operations with one name.
+    Those that have the tactic are pinned; which of them the engine holds shows when it is built.
+    """
     pinned: dict[str, Pin] = {}
     for pin in pins:
-        for table in _tables_of(pin.layer, by_key, names):
-            before = pinned.setdefault(table.key, pin)
+        found = _tables_of(pin.layer, tables, names)
+        for table in _with_tactic(pin, found):
+            before = pinned.setdefault(table.identity, pin)
             if before.tactic != pin.tactic:
                 problem = f"it is pinned to {before.tactic} and to {pin.tactic}"
                 raise _unavailable(table, problem)
     return pinned
 
 
+def _with_tactic(pin: Pin, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
+    having = [
+        table
+        for table in tables
+        if any(is_tactic(pin.tactic, c.kernel, c.tactic_hash) for c in table.candidates)
+    ]
+    if having:
+        return having
+    legal = tuple(dict.fromkeys(line for table in tables for line in legal_tactics(table)))
+    problem = f"it has no tactic {pin.tactic}"
+    if not legal:
+        problem = f"the log lists none of its tactics, so {pin.tactic} cannot be pinned"
+    raise TacticUnavailableError(layer=tables[0].op, problem=problem, legal=legal)
+
+
 def _tables_of(
-    layer: str, by_key: Mapping[str, CandidateTable], names: Mapping[str, Collection[str]]
+    layer: str, tables: Mapping[str, CandidateTable], names: Mapping[str, Collection[str]]
 ) -> list[CandidateTable]:
-    found = [t for t in by_key.values() if t.op == layer]
+    found = [t for t in tables.values() if t.op == layer]
     found = found or [
-        t for t in by_key.values() if layer in t.onnx_layers or layer in names.get(t.key, ())
+        t for n, t in tables.items() if layer in t.onnx_layers or layer in names.get(n, ())
     ]
     if not found:
-        known = tuple(dict.fromkeys(t.op for t in by_key.values()))
+        known = tuple(dict.fromkeys(t.op for t in tables.values()))
         more = (f"and {len(known) - _SHOWN} more",) if len(known) > _SHOWN else ()
         raise TacticUnavailableError(
             layer=layer,
@@ -195,6 +237,8 @@ def _edit(table: CandidateTable, pin: Pin | None, overrides: TacticOverrides) ->
         return None
     if not table.complete or table.selected is None:
         raise _unavailable(table, "its table in the log is not complete, so nothing is certain")
+    if not table.key:
+        raise _unavailable(table, "the log names no key of the timing cache for it")
     return CacheEdit(
         key=table.key,
         op=table.op,
@@ -256,7 +300,8 @@ def is_tactic(wanted: str, kernel: str | None, tactic_hash: str) -> bool:
 
 
 def _matches(candidate: Candidate, globs: Sequence[str]) -> bool:
-    return matches_any(candidate.kernel, globs)
+    """A plugin's tactics and those of reformats have numbers, and no kernel's name."""
+    return bool(candidate.kernel) and matches_any(candidate.kernel, globs)
 
 
 def _unavailable(table: CandidateTable, problem: str) -> TacticUnavailableError:
@@ -270,4 +315,4 @@ def legal_tactics(table: CandidateTable) -> tuple[str, ...]:
 
 def _legal(candidate: Candidate) -> str:
     cost = "not timed" if candidate.cost_ms is None else f"{candidate.cost_ms * 1000:.3f} us"
-    return f"{candidate.tactic_hash}  {cost}  {candidate.kernel}"
+    return f"{candidate.tactic_hash}  {cost}  {candidate.kernel or candidate.runner}"

@@ -34,7 +34,8 @@ inputs or outputs."""
 
 BoundBy = Literal["memory", "matrix", "vector"]
 
-TimedBy = Literal["builder", "prediction"]
+TimedBy = Literal["builder", "cache", "prediction"]
+"""`cache`: taken from the timing cache, as a builder timed it when the cache was made."""
 
 SelectedBy = Literal["builder", "pin", "ban", "prefer", "lock"]
 """Who decided a tactic: the builder, by its own timing in this build; an option (`--pin`, `--ban`,

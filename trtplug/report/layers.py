@@ -222,12 +222,13 @@ def _row(
         outputs=outputs,
         kernel=kernel,
         kernel_status=status,
-        candidates=report_candidates(table) if table else (),
+        candidates=report_candidates(table, kernel) if table else (),
         margin=table.margin if table else None,
         # What was asked for does not change from build to build.
         near_tie=table.near_tie if table and selected_by == "builder" else None,
         selected_by=selected_by,
-        cache_key=table.key if table else None,
+        # Where the table does not list what was taken, it says nothing of the key's winner.
+        cache_key=(table.key or None) if table and table.chosen else None,
         time_us=None,
         flops=flops,
         bytes=work.bytes,
@@ -252,9 +253,15 @@ def _work(
     return Work(
         matrix_flops=None if unknown else sum(f or 0 for f, matrix in flops if matrix),
         vector_flops=None if unknown else sum(f or 0 for f, matrix in flops if not matrix),
-        bytes=None if None in sizes else sum(s or 0 for s in sizes),
+        bytes=_bytes_moved(layer, sizes),
         dtype=layer.inputs[0].dtype if layer.inputs else "",
     )
+
+
+def _bytes_moved(layer: EngineLayer, sizes: list[int | None]) -> int | None:
+    if layer.moves_nothing:
+        return 0
+    return None if None in sizes else sum(s or 0 for s in sizes)
 
 
 def _bounds(work: Work, context: LayerContext) -> dict[str, tuple[float, BoundBy]]:

@@ -149,6 +149,7 @@ def make_report(inputs: ReportInputs) -> Report:
         )
     sites = report_sites(facts, layers, offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
+    counted = _of_first_profile(layers, inputs.listing)
     return Report(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
@@ -163,7 +164,7 @@ def make_report(inputs: ReportInputs) -> Report:
         environment=inputs.environment,
         layers=layers,
         unjoined_candidates=unjoined_candidates(joined, names, selected_by),
-        timing_cache=report_timing_cache(tactics.cache),
+        timing_cache=report_timing_cache(tactics.cache, tactics.hits),
         sites=sites,
         near_misses=near_misses,
         islands=tuple(
@@ -171,9 +172,29 @@ def make_report(inputs: ReportInputs) -> Report:
             for i in inputs.source.islands
         ),
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
-        totals=report_totals(layers, sites, near_misses),
-        assumptions=(*_ran(inputs), *ASSUMPTIONS),
+        totals=report_totals(counted, sites, near_misses),
+        assumptions=(*_ran(inputs), *_about_profiles(layers, counted), *ASSUMPTIONS),
         warnings=(*_warnings(inputs), *plugin_warnings(sites, layers, offer)),
+    )
+
+
+def _of_first_profile(
+    layers: tuple[ReportLayer, ...], listing: Listing | None
+) -> tuple[ReportLayer, ...]:
+    """An engine has every layer again for each further profile; a run uses those of one."""
+    given = listing.layers if listing else ()
+    return tuple(row for row, layer in zip(layers, given, strict=True) if layer.profile == 0)
+
+
+def _about_profiles(
+    layers: tuple[ReportLayer, ...], counted: tuple[ReportLayer, ...]
+) -> tuple[str, ...]:
+    others = len(layers) - len(counted)
+    if not others:
+        return ()
+    return (
+        f"Totals are of the first profile, at its opt shapes: {others} layers of further profiles "
+        "are listed and not added.",
     )
 
 

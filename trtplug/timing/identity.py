@@ -1,8 +1,9 @@
-"""What a timing cache is valid for; TensorRT's blob does not tell, so we keep it beside.
+"""What a timing cache is valid for; TensorRT's blob tells a part of it, so we keep it beside.
 
 Source: contents are specific to device, CUDA, TensorRT build and flags that change implementations
 (TensorRT 10.16 documentation, builder performance); caches need the same major.minor.patch.build
-(support policies). There is no API that reads a blob's header.
+(support policies). A blob's header has the GPU's UUID and the build's commit (see `blob`), and
+neither driver nor flags.
 """
 
 from __future__ import annotations

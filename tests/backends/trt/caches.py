@@ -1,11 +1,10 @@
 """Run in a process that has the double: operations on timing caches, from the parent's side."""
 
-import json
 import sys
-import zlib
 from pathlib import Path
 
 import tensorrt as trt
+from tensorrt.cache_bytes import pack, unpack
 
 from trtplug.backends.cache_api import CacheValue, CachingBackend
 from trtplug.backends.find import timing_cache_api
@@ -34,22 +33,23 @@ assert api.read(api.combine(blob, edited)) == values, "the first keeps its own"
 assert api.read(api.combine(edited, blob))[first].tactic_hash == "0x1f"
 assert api.read(api.combine(b"", blob)) == values
 
-for bad in (blob[:-1], blob[:3], b"junk", bytes(64), blob.replace(b"NVIDIA", b"AMDAMD")):
+damaged = blob.replace(b"format_version=1", b"format_version=1\n")
+for bad in (blob[:-1], blob[:3], b"junk", bytes(64), damaged):
     assert api.read(bad) is None
     assert api.combine(blob, bad) is None
     assert api.combine(bad, blob) is None
     assert api.update(bad, {}) is None
 
 
-def changed(**fields: str) -> bytes:
+def changed(**fields: object) -> bytes:
     """The same cache, whole, of another machine or release."""
-    body = json.dumps({**json.loads(blob[12:]), **fields}).encode()
-    return blob[:8] + zlib.crc32(body).to_bytes(4, "little") + body
+    read = dict(zip(("uuid", "commit", "classic", "compiler"), unpack(blob), strict=True))
+    return pack(**{**read, **fields})
 
 
 # `ignore_mismatch` is never true, neither here nor in a build.
 assert api.read(changed()) == values
-for foreign in (changed(device="NVIDIA Double 9001"), changed(version="11.4.0.107")):
+for foreign in (changed(uuid=bytes(16)), changed(commit="0123456789abcdef")):
     assert api.read(foreign) is None
     assert api.combine(blob, foreign) is None
     file = Path("foreign.cache")

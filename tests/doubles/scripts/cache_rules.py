@@ -9,12 +9,16 @@ from tensorrt.release import script
 KEYS = [f"0x{n:032x}" for n in range(1, 4)]
 
 
-def cache(*entries, device=None, version=None):
+def cache(*entries, uuid=None, commit=None):
     made = new_config().create_timing_cache(b"")
     made._entries = {KEYS[n]: (hash_, 1.0) for n, hash_ in entries}
-    made._device = device or made._device
-    made._version = version or made._version
+    made._runners = {KEYS[n]: 0x80000009 for n, _ in entries[:1]}
+    made._uuid = uuid or made._uuid
+    made._commit = commit or made._commit
     return made
+
+
+OTHER, OLDER = bytes(16), "0123456789abcdef"
 
 
 config = new_config()
@@ -43,20 +47,25 @@ local = cache((0, 10))
 assert local.combine(cache((0, 77), (1, 11)), False)
 assert local.query(key).tacticHash == 10, "the local entry wins"
 assert len(local.queryKeys()) == 2
-assert not local.combine(cache((2, 1), version="11.3.0.99"), True), "another release is skipped"
-assert not local.combine(cache((2, 1), device="another"), False)
+assert not local.combine(cache((2, 1), commit=OLDER), True), "another release is skipped"
+assert not local.combine(cache((2, 1), uuid=OTHER), False)
 assert len(local.queryKeys()) == 2
 
 blob = bytes(local.serialize())
 again = config.create_timing_cache(blob)
 assert bytes(again.serialize()) == blob
+assert [str(k) for k in again.queryKeys()] == [str(k) for k in local.queryKeys()]
 assert config.create_timing_cache(blob[:-1]) is None, "truncated"
 assert config.create_timing_cache(b"junk" + blob) is None
 assert config.set_timing_cache(again, False)
 assert config.get_timing_cache() is again
-assert not config.set_timing_cache(cache((0, 1), device="another"), False)
-assert config.set_timing_cache(cache((0, 1), device="another"), True)
-assert not config.set_timing_cache(cache((0, 1), version="11.3.0.99"), True)
+assert not config.set_timing_cache(cache((0, 1), uuid=OTHER), False)
+assert config.set_timing_cache(cache((0, 1), uuid=OTHER), True)
+assert not config.set_timing_cache(cache((0, 1), commit=OLDER), True)
+
+assert not config.set_tactic_sources(1 << 30)
+assert config.set_tactic_sources(1)
+assert config.get_tactic_sources() == 1
 
 try:
     config.max_num_tacticz = 3

@@ -38,13 +38,16 @@ class Builder(Native):
     max_threads = 1
 
     def __init__(self, logger: Logger) -> None:
+        if script().get("full"):
+            # As pybind11 says it where the library returns no builder.
+            raise TypeError("pybind11::init(): factory function returned nullptr")
         self._logger = logger
 
     def create_network(self, flags: int = 0) -> INetworkDefinition:
         return empty_network(flags)
 
     def create_builder_config(self) -> IBuilderConfig:
-        return new_config()
+        return new_config(self._logger)
 
     def create_optimization_profile(self) -> IOptimizationProfile:
         profile = object.__new__(IOptimizationProfile)

@@ -78,6 +78,9 @@ class IBuilderConfig(Native):
         return self._pools.get(pool, 2**34)
 
     def set_tactic_sources(self, tactic_sources: int) -> bool:
+        # Seen in 10.x: a bit that is no source is refused, and nothing changes.
+        if tactic_sources & ~sum(1 << int(s) for s in TacticSource):
+            return False
         self._tactic_sources = tactic_sources
         return True
 
@@ -95,10 +98,10 @@ class IBuilderConfig(Native):
         return len(self._profiles) - 1
 
     def create_timing_cache(self, serialized_timing_cache: bytes) -> ITimingCache | None:
-        return open_cache(bytes(serialized_timing_cache))
+        return open_cache(bytes(serialized_timing_cache), self._logger)
 
     def set_timing_cache(self, cache: ITimingCache, ignore_mismatch: bool) -> bool:
-        if not fits(cache, ignore_mismatch):
+        if not fits(cache, ignore_mismatch, self._logger):
             return False
         self._cache = cache
         return True
@@ -121,9 +124,10 @@ if "build_route" in vars(IBuilderConfig):
     IBuilderConfig.all_build_routes = property(lambda _: json.dumps(ROUTES))
 
 
-def new_config() -> IBuilderConfig:
+def new_config(logger: object = None) -> IBuilderConfig:
     """What `Builder.create_builder_config` gives: TF32 is on, every tactic source too."""
     config = object.__new__(IBuilderConfig)
+    config._logger = logger
     config._flags = {BuilderFlag.TF32}
     config._pools, config._previews, config._profiles, config._cache = {}, {}, [], None
     config._tactic_sources = sum(1 << int(s) for s in TacticSource)

@@ -1,5 +1,11 @@
 """What the engine inspector tells, in the layouts of both major versions.
 
+The words of 10 are those of 10.16 (NVIDIA/trt-samples-for-hackathon-cn, cookbook/04-Feature/
+EngineInspector and 07-Tool/trtexec): long forms for the classic tuner's layers, the type alone for
+the compiler's, weights as counts, the tactic's number, U+001E between ONNX layers, and every layer
+again as `NAME [profile 1]`. Those of 11 are what TensorRT-RTX 1.7 prints: nobody has published an
+inspector's answer of 11, so that it has `TacticValue` too is a guess.
+
 Of plugins hardly anything is documented: their type, tactic and metadata are the double's
 assumption. So are reformats, but for their names, which are those of TensorRT 10: wherever a plugin
 takes or gives another format than what stands beside it, a layer copies the tensor.
@@ -8,6 +14,8 @@ takes or gives another format than what stands beside it, a layer copies the ten
 from __future__ import annotations
 
 import fnmatch
+import json
+import math
 
 from tensorrt.release import MAJOR, script
 from tensorrt.tactics import layer_name
@@ -20,11 +28,22 @@ def inspect_layers(
 ) -> dict:
     names = [t.name for t in (*network._inputs, *network._outputs)]
     shown = _with_reformats(network, layers, [_layer(network, layer) for layer in layers])
+    once = shown
+    for profile in range(1, len(profiles)):
+        shown = shown + [_again(layer, profile) for layer in once]
     if not detailed:
         shown = [layer["Name"] for layer in shown]
     if MAJOR < 11:
         return {"Layers": shown, "Bindings": names}
     return {"Layers": shown, "I/O Tensors": [_binding(network, n, profiles) for n in names]}
+
+
+def _again(layer: dict, profile: int) -> dict:
+    """The same layer in a further profile: it and its tensors have that behind their names."""
+    again = json.loads(json.dumps(layer))
+    for named in (again, *again["Inputs"], *again["Outputs"]):
+        named["Name"] += f" [profile {profile}]"
+    return again
 
 
 def _binding(network: object, name: str, profiles: list[dict]) -> dict:
@@ -57,14 +76,16 @@ def _layer(network: object, layer: dict) -> dict:
     constants = [i for i in read if i in network._constants]
     inputs = [i for i in read if i not in constants]
     formats = _formats(layer)
-    separator = "" if MAJOR < 11 else "\x1f"
+    long = "tactic" in layer  # of the classic tuner
+    separator = "\x1e" if MAJOR < 11 else "\x1f"
     return {
         "Name": "{ForeignNode}" if _dropped(layer) else layer_name(group),
         "LayerType": _type(group, layer),
-        "Inputs": [_tensor(network, i, formats) for i in inputs],
-        "Constants": [_tensor(network, i, formats) for i in constants],
-        "Outputs": [_tensor(network, group[-1].output[0], formats)],
+        "Inputs": [_tensor(network, i, formats, long=long) for i in inputs],
+        **_constants(network, constants, formats),
+        "Outputs": [_tensor(network, group[-1].output[0], formats, long=long)],
         "TacticName": layer["kernel"],
+        **({"TacticValue": f"0x{layer['tactic']:016x}"} if "tactic" in layer else {}),
         "StreamId": 0,
         "Metadata": ""
         if _dropped(layer)
@@ -72,6 +93,16 @@ def _layer(network: object, layer: dict) -> dict:
             (*(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group), *_told(layer))
         ),
     }
+
+
+def _constants(network: object, names: list[str], formats: dict[str, str]) -> dict:
+    """Of 11 as tensors, of 10 as counts of the weights and the bias."""
+    if MAJOR >= 11:
+        return {"Constants": [_tensor(network, name, formats) for name in names]}
+    words = [WORDS.get(network._dtypes.get(n, "FLOAT"), ("Int32", ""))[0] for n in names]
+    counts = [math.prod(network._constants[n]) for n in names]
+    given = zip(("Weights", "Bias"), words, counts, strict=False)
+    return {name: {"Type": word, "Count": count} for name, word, count in given}
 
 
 def _told(layer: dict) -> tuple[str, ...]:
@@ -83,7 +114,7 @@ def _told(layer: dict) -> tuple[str, ...]:
 def _type(group: list, layer: dict) -> str:
     if "plugin" in layer:
         return "PluginV3"
-    return "CaskConvolution" if group[0].op_type == "Conv" else "kgen"
+    return layer.get("runner", "kgen")
 
 
 _FORMATS = {
@@ -101,13 +132,14 @@ def _formats(layer: dict) -> dict[str, str]:
     return {n: f.name for n, f in zip(names, plugin.formats, strict=True)}
 
 
-def _tensor(network: object, name: str, formats: dict[str, str]) -> dict:
+def _tensor(network: object, name: str, formats: dict[str, str], *, long: bool = True) -> dict:
     new, old = WORDS.get(network._dtypes.get(name, "FLOAT"), ("Int32", "Int32"))
     words = _FORMATS.get(formats.get(name, "LINEAR"), formats.get(name, ""))
     shown = {"Name": name, "Dimensions": network._dims.get(name, [])}
     if MAJOR < 11:
-        said = words.format(old) if "{}" in words else f"{words} {old} format"
-        return {**shown, "Format/Datatype": said}
+        ending = "" if old == "FP32" else " format"  # `Row major linear FP32`, the only one without
+        said = words.format(old) if "{}" in words else f"{words} {old}{ending}"
+        return {**shown, "Format/Datatype": said if long else new}
     return {**shown, "Datatype": new, "Format": words.replace("{} ", "")}
 
 
@@ -150,7 +182,7 @@ def _copies(
                 "Name": f"Reformatting CopyNode for {side} Tensor {place} to {row['Name']}",
                 "LayerType": "Reformat",
                 "Inputs": [ends[0]],
-                "Constants": [],
+                **_constants(network, [], {}),
                 "Outputs": [ends[1]],
                 "TacticName": "",
                 "StreamId": 0,

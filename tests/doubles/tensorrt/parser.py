@@ -89,7 +89,7 @@ class OnnxParser(Native):
             else:
                 plugins[position] = plugin
         if not self._errors:
-            _fill(self._network, proto, plugins)
+            _fill(self._network, proto, plugins, self._logger)
         return not self._errors
 
     def _refuse(self, node: onnx.NodeProto, position: int) -> None:
@@ -127,7 +127,12 @@ def _add_plugins(
         network._plugins[node.output[0]] = layer
 
 
-def _fill(network: INetworkDefinition, proto: onnx.ModelProto, plugins: dict[int, object]) -> None:
+def _fill(
+    network: INetworkDefinition,
+    proto: onnx.ModelProto,
+    plugins: dict[int, object],
+    logger: Logger,
+) -> None:
     import onnx.shape_inference
 
     graph = onnx.shape_inference.infer_shapes(proto).graph
@@ -142,6 +147,9 @@ def _fill(network: INetworkDefinition, proto: onnx.ModelProto, plugins: dict[int
     }
     _add_plugins(network, graph, plugins)
     network._nodes = [n for n in graph.node if n.op_type != "Constant"]
+    for node in network._nodes:
+        name = node.name or node.output[0]
+        logger.log(Logger.VERBOSE, f"Registering layer: {name} for ONNX node: {name}")
     shapes = {n.input[1] for n in graph.node if n.op_type in ("Reshape", "Expand", "Tile")}
     network._inputs = [
         new_tensor(v.name, _dtype(v), tuple(_dims(v)), v.name in shapes)

@@ -4,6 +4,9 @@ Both come from the folder that holds the package `tensorrt`: the release from a 
 there, as pip would leave it; the rest from `double.json`:
 
     gpu        name of the GPU whose timings these are
+    uuid       32 hexadecimal digits: that of the GPU, where it is not to follow from its name
+    full       true: the GPU is full, so that no builder can be made
+    combinations  globs of layers that have a second combination of formats, channels last
     crash      "parse", "build", "deserialize" or "execute": SIGSEGV there
     fail       "build", "deserialize" or "execute": the call says that it failed
     leak       globs of layers whose cache misses ERROR_ON_TIMING_CACHE_MISS does not see
@@ -19,6 +22,7 @@ there, as pip would leave it; the rest from `double.json`:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -45,6 +49,11 @@ MAJOR = RELEASE[0]
 
 def gpu_name() -> str:
     return script().get("gpu", "NVIDIA Double 9000")
+
+
+def gpu_uuid() -> bytes:
+    given = script().get("uuid")
+    return bytes.fromhex(given) if given else hashlib.md5(gpu_name().encode()).digest()
 
 
 def crash_if_told(where: str) -> None:

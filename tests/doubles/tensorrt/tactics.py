@@ -1,6 +1,7 @@
 """Layers, their candidates and their timings: all of it follows from names, shapes and the GPU.
 
-The log follows NVIDIA's sampleEditableTimingCache. A layer whose key is in the cache is not timed.
+A layer whose key is in the cache is not timed. Convolutions and poolings are the classic tuner's,
+as in TensorRT 10.16 at the default level, all others the compiler's.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from tensorrt import plugin_calls
 from tensorrt.enums import BuilderFlag, TacticSource
 from tensorrt.logger import Logger
 from tensorrt.release import gpu_name, script
+from tensorrt.tuner_log import RUNNERS, TunerLog, formats
 
-HEADER = (
-    "tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, "
-    "tunable_parameter"
-)
+CLASSIC = {
+    "Conv": "CaskConvolution",
+    "MaxPool": "CaskPooling",
+    "AveragePool": "CaskPooling",
+    "GlobalAveragePool": "CaskPooling",
+}
+"""ONNX operator -> the runner of the classic tuner that times it; the compiler times the others."""
 _FUSED_BEHIND = ("Relu", "Clip", "Sigmoid", "HardSwish", "LeakyRelu", "Add", "Mul")
 _TILES = ("32x32x64", "64x32x64", "64x64x64", "128x64x32", "128x128x64", "256x64x32")
 
@@ -56,32 +61,171 @@ def _only_reads(node: object, group: list, layers: list[list]) -> bool:
     return all(i in made or not i or i.startswith(("w", "b", "const")) for i in node.input)
 
 
+class Tuning:
+    """One build: its network, its configuration, what it prints, and what its cache holds."""
+
+    def __init__(self, network: object, config: object, logger: Logger) -> None:
+        self.network, self.config = network, config
+        self.editable = config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE)
+        self.log = TunerLog(logger, editable=self.editable)
+        self.cache = config.get_timing_cache() if _uses_cache(config) else None
+        place, kept = ("Global", "") if self.cache is not None else ("Local", "not ")
+        logger.log(
+            Logger.INFO,
+            f"{place} timing cache in use. Profiling results in this builder pass will "
+            f"{kept}be stored.",
+        )
+
+    def cached(self, name: str, key: str, numbers: list[int]) -> tuple[int, float] | None:
+        """The winner that the cache knows; None where the layer is to be timed."""
+        if self.cache is not None and key in self.cache._entries:
+            wanted = self.cache._entries[key]
+            if wanted[0] not in numbers:
+                raise BuildError(
+                    f"tactic 0x{wanted[0]:x} of the timing cache cannot be used for {name}"
+                )
+            return wanted
+        strict = self.config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
+        # Seen in the field: some misses are not stopped (TensorRT-Model-Connect, PR 449).
+        if strict and self.config.get_timing_cache() is not None and not told("leak", name):
+            raise BuildError(f"timing cache miss for {name} (key: {key})")
+        return None
+
+    def keep(self, key: str, tactic: int, time_ms: float, runner: int | None) -> None:
+        """The winner into the cache; `runner` is None for the compiler's."""
+        if self.cache is not None:
+            self.cache._entries[key] = (tactic, time_ms)
+            if runner is not None:
+                self.cache._runners[key] = runner
+
+    def typed(self, names: list[str]) -> list[tuple[str, list[int]]]:
+        network = self.network
+        return [
+            (network._dtypes.get(n, "FLOAT"), network._dims.get(n, []))
+            for n in names
+            if n and n not in network._constants
+        ]
+
+
 def choose_kernels(network: object, config: object, logger: Logger) -> list[dict]:
     """Every layer with its kernel; writes winners to the cache and tables to the log."""
+    tuning = Tuning(network, config, logger)
     layers = []
     for group in fuse(network._nodes):
         plugin = network._plugins.get(group[0].output[0])
-        if plugin is None:
-            layers.append({"nodes": group, **_choose(group, network, config, logger)})
-        else:
+        if plugin is not None:
             plugin.profile = _profile_of(plugin, network, config)
-            chosen = _choose_plugin(plugin, group, network, config, logger)
-            layers.append({"nodes": group, **chosen})
+            layers.append({"nodes": group, **_choose_plugin(tuning, plugin, group)})
+        elif group[0].op_type in CLASSIC:
+            layers.append({"nodes": group, **_choose_classic(tuning, group)})
+        else:
+            layers.append({"nodes": group, **_choose_compiled(tuning, group)})
+    _time_reformats(tuning, layers)
+    for profile in range(1, len(config._profiles)):
+        _repeat(tuning, layers, profile)
     return layers
 
 
-def _choose_plugin(
-    layer: object, group: list, network: object, config: object, logger: Logger
-) -> dict:
+def _border(group: list) -> tuple[list[str], list[str]]:
+    """Tensors that a layer reads, and that it writes."""
+    inside = {o for n in group for o in n.output}
+    read = dict.fromkeys(i for n in group for i in n.input if i and i not in inside)
+    return list(read), [group[-1].output[0]]
+
+
+def _choose_classic(tuning: Tuning, group: list) -> dict:
+    """The linear combination of formats is always taken: the other costs two reformats."""
+    name, runner = layer_name(group), CLASSIC[group[0].op_type]
+    tuning.log.computing(name)
+    chosen = _combination(tuning, group, name, runner, last=False)
+    read, written = (tuning.typed(names) for names in _border(group))
+    if told("combinations", name):
+        _combination(tuning, group, name, runner, last=True)
+    else:
+        tuning.log.invalid(name, runner, formats(read, written, last=True))
+    kernel, tactic, time_ms = chosen
+    return {
+        "kernel": shown(kernel),
+        "tactic": tactic,
+        "runner": runner,
+        "formats": formats(read, written),
+        "time_ms": time_ms,
+    }
+
+
+def _combination(
+    tuning: Tuning, group: list, name: str, runner: str, *, last: bool
+) -> tuple[str, int, float]:
+    config = tuning.config
+    read, written = (tuning.typed(names) for names in _border(group))
+    combination = formats(read, written, last)
+    key = cache_key(group, tuning.network, config, combination if last else "")
+    rows = candidates(group, config, last=last)
+    found = tuning.cached(name, key, [number for _, number, _ in rows])
+    if found is None:
+        tuning.log.classic(name, runner, combination, _unsorted(rows), key)
+        tuning.keep(key, *rows[0][1:], RUNNERS[runner])
+        return rows[0]
+    number, time_ms = found
+    if told("stubborn", name):
+        tuning.cache._entries[key] = rows[0][1:]
+    if told("stubborn", name) or told("deaf", name):
+        number = rows[0][1]
+    kernel = next(kernel for kernel, n, _ in rows if n == number)
+    if told("unusable", kernel):
+        raise BuildError(f"tactic 0x{number:x} of the timing cache cannot be used for {name}")
+    tuning.log.hit(name, runner, combination, number, time_ms)
+    return kernel, number, time_ms
+
+
+def _unsorted(rows: list[tuple]) -> list[tuple]:
+    """The classic tuner prints rows as it times them."""
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _time_reformats(tuning: Tuning, layers: list[dict]) -> None:
+    """What stands before a layer that has two combinations is timed in both directions."""
+    tuning.log.computing_reformats()
+    for layer in layers:
+        name = layer_name(layer["nodes"])
+        if layer["nodes"][0].op_type not in CLASSIC or not told("combinations", name):
+            continue
+        tensor = _border(layer["nodes"])[0][0]
+        ends = [formats(tuning.typed([tensor]), [], last)[:-4] for last in (False, True)]
+        for one, other in (ends, ends[::-1]):
+            combination = f"{one} -> {other}"
+            who = f"Optimizer Reformat({tensor} -> <out>)"
+            rows = [("", n, _cost(str(n), combination)) for n in (0x3E8, 0x0)]
+            key = _hashed(tensor, combination)
+            found = tuning.cached(who, key, [0x3E8, 0x0])
+            if found is not None:
+                tuning.log.hit(who, "Reformat", combination, *found)
+                continue
+            tuning.log.classic(who, "Reformat", combination, rows, key)
+            tuning.keep(key, *min(rows, key=lambda row: row[2])[1:], RUNNERS["Reformat"])
+
+
+def _repeat(tuning: Tuning, layers: list[dict], profile: int) -> None:
+    """Each further profile asks for every layer again, and finds what the first one timed."""
+    for layer in layers:
+        if "runner" in layer:
+            name = f"{layer_name(layer['nodes'])} [profile {profile}]"
+            tuning.log.computing(name)
+            tuning.log.hit(
+                name, layer["runner"], layer["formats"], layer["tactic"], layer["time_ms"]
+            )
+
+
+def _choose_plugin(tuning: Tuning, layer: object, group: list) -> dict:
     """Nothing is fused across a plugin.
 
-    That a plugin's tactics are in the log's tables, under which names and hashes, and that
-    ERROR_ON_TIMING_CACHE_MISS sees them, is not documented: the double assumes that they are like
-    any other op's.
+    One table for each combination of formats, with the plugin's own tactic numbers (seen in 10.16).
+    That ERROR_ON_TIMING_CACHE_MISS sees plugins, and the name in the engine's `TacticName`, are the
+    double's assumption.
     """
     try:
-        found = plugin_calls.candidates(layer)
-        combination, tactic = _best(layer, found, group, config, logger)
+        tuning.log.computing(layer_name(group))
+        combination, tactic = _best(tuning, layer, group)
         layer.settle(combination, tactic)
     except (plugin_calls.PluginFault, BuildError) as fault:
         raise BuildError(str(fault)) from fault
@@ -89,49 +233,69 @@ def _choose_plugin(
         # The bindings print what a plugin raises, whatever it is, and the builder finds no plugin.
         os.write(2, f"[ERROR] Exception thrown from a plugin: {error}\n".encode())
         raise BuildError(f"{layer.name}: could not find any implementation") from error
-    return {"kernel": _plugin_kernel(layer, tactic), "plugin": layer}
+    return {"kernel": _plugin_kernel(layer, tactic), "plugin": layer, "tactic": tactic}
 
 
-def _best(layer: object, found: list, group: list, config: object, logger: Logger) -> tuple:
+def _best(tuning: Tuning, layer: object, group: list) -> tuple:
+    found = plugin_calls.candidates(layer)
     if len(found) == 1:
         return found[0]  # it may not be timed at all
-    name, key = layer_name(group), plugin_calls.cache_key(layer, found)
-    numbers = {_plugin_number(layer, *candidate): candidate for candidate in found}
-    number = None if key is None else _cached(name, key, list(numbers), config)
-    if number is None:
-        timed = [(n, layer.time(*candidate)) for n, candidate in numbers.items()]
-        rows = [(_plugin_kernel(layer, numbers[n][1]), n, ms) for n, ms in timed]
-        rows.sort(key=lambda row: row[2])
-        number = rows[0][1]
-        if key is not None:
-            _keep(group, key, rows, config, logger)
-    return numbers[number]
+    by_combination: dict[tuple, list[int]] = {}
+    for combination, tactic in found:
+        by_combination.setdefault(combination, []).append(tactic)
+    winners = [
+        (_plugin_combination(tuning, layer, group, combination, tactics), combination)
+        for combination, tactics in by_combination.items()
+    ]
+    (_, tactic), combination = min(winners, key=lambda winner: winner[0][0])
+    return combination, tactic
+
+
+def _plugin_combination(
+    tuning: Tuning, layer: object, group: list, combination: tuple, tactics: list[int]
+) -> tuple[float, int]:
+    """Milliseconds and number of the tactic that is taken for one combination of formats."""
+    name = layer_name(group)
+    key = plugin_calls.cache_key(layer, [(combination, t) for t in tactics])
+    last = any(f.name != "LINEAR" for f in combination)
+    read, written = (tuning.typed(names) for names in _border(group))
+    label = formats(read, written, last)
+    found = None if key is None else tuning.cached(name, key, tactics)
+    if found is not None:
+        tuning.log.hit(name, "PluginV3", label, *found)
+        return found[1], found[0]
+    rows = [("", tactic, layer.time(combination, tactic)) for tactic in tactics]
+    tuning.log.classic(name, "PluginV3", label, rows, key)
+    _, tactic, time_ms = min(rows, key=lambda row: row[2])
+    if key is not None:
+        tuning.keep(key, tactic, time_ms, RUNNERS["PluginV3"])
+    return time_ms, tactic
 
 
 def _plugin_kernel(layer: object, tactic: int) -> str:
     return f"{layer.core.plugin_name}_{tactic}"
 
 
-def _plugin_number(layer: object, combination: tuple, tactic: int) -> int:
-    formats = ",".join(str(int(f)) for f in combination)
-    return _number(layer.core.plugin_name, formats, str(tactic)) >> 16
-
-
 def layer_name(group: list) -> str:
     return " + ".join(n.name or n.output[0] for n in group)
 
 
-def cache_key(group: list, network: object, config: object) -> str:
-    """Follows names, types, shapes, and the flags that change implementations."""
+def cache_key(group: list, network: object, config: object, combination: str = "") -> str:
+    """Follows names (of an editable cache), types, shapes, and flags that change kernels."""
     flags = [f.name for f in (BuilderFlag.TF32, BuilderFlag.REFIT) if config.get_flag(f)]
     shapes = [network._dims.get(name) for n in group for name in (*n.input, *n.output)]
-    told = repr((layer_name(group), [n.op_type for n in group], shapes, flags))
-    return "0x" + hashlib.sha256(told.encode()).hexdigest()[:32]
+    name = layer_name(group) if config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE) else ""
+    return _hashed(repr((name, [n.op_type for n in group], shapes, flags)), combination)
 
 
-def candidates(group: list, config: object) -> list[tuple[str, int, float]]:
+def _hashed(*words: str) -> str:
+    return "0x" + hashlib.sha256("\0".join(words).encode()).hexdigest()[:32]
+
+
+def candidates(group: list, config: object, *, last: bool = False) -> list[tuple[str, int, float]]:
     """Kernel, hash and cost in ms of each legal tactic; the fastest first."""
-    names = [f"sm90_xmma_fprop_{group[0].op_type.lower()}_tilesize{t}_stage3" for t in _TILES]
+    kind = f"nhwc_{group[0].op_type.lower()}" if last else group[0].op_type.lower()
+    names = [f"sm90_xmma_fprop_{kind}_tilesize{t}_stage3" for t in _TILES]
     if not config.get_tactic_sources() & 1 << int(TacticSource.JIT_CONVOLUTIONS):
         names = names[:4]
     if config.max_num_tactics > 0:
@@ -149,60 +313,36 @@ def _number(*words: str) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8], "big")
 
 
-def _choose(group: list, network: object, config: object, logger: Logger) -> dict:
+def _choose_compiled(tuning: Tuning, group: list) -> dict:
+    """The compiler's: it says nothing of what it took from the cache."""
     if group[0].op_type in ("Reshape", "Shape", "Identity", "Squeeze", "Unsqueeze"):
         return {"kernel": ""}
-    key, name, rows = (
-        cache_key(group, network, config),
-        layer_name(group),
-        candidates(group, config),
-    )
-    number = _cached(name, key, [number for _, number, _ in rows], config)
-    if number is None:
-        _keep(group, key, rows, config, logger)
+    name = layer_name(group)
+    key, rows = cache_key(group, tuning.network, tuning.config), candidates(group, tuning.config)
+    foreign = f"{{ForeignNode[{group[0].name or group[0].output[0]}]}}"
+    tuning.log.computing(foreign)
+    found = tuning.cached(name, key, [number for _, number, _ in rows])
+
+    def table() -> None:
+        if found is None:
+            nodes = [n.name or n.output[0] for n in group]
+            tuning.log.compiler(name, nodes, rows, key, tuning.cache is not None)
+
+    read, written = (tuning.typed(names) for names in _border(group))
+    whole = [("", 0, rows[0][2])]
+    tuning.log.classic(foreign, "Myelin", formats(read, written), whole, None, table)
+    if found is None:
+        tuning.keep(key, *rows[0][1:], None)
         return {"kernel": shown(rows[0][0])}
-    if told("stubborn", name):
-        config.get_timing_cache()._entries[key] = rows[0][1:]
-    if told("stubborn", name) or told("deaf", name):
-        number = rows[0][1]
-    kernel = next(kernel for kernel, n, _ in rows if n == number)
+    kernel = next(kernel for kernel, n, _ in rows if n == found[0])
     if told("unusable", kernel):
-        raise BuildError(f"tactic 0x{number:x} of the timing cache cannot be used for {name}")
+        raise BuildError(f"tactic 0x{found[0]:x} of the timing cache cannot be used for {name}")
     return {"kernel": shown(kernel)}
-
-
-def _cached(name: str, key: str, numbers: list[int], config: object) -> int | None:
-    """The winner that the cache knows; None where the layer is to be timed."""
-    cache = config.get_timing_cache()
-    if _uses_cache(config) and key in cache._entries:
-        wanted = cache._entries[key][0]
-        if wanted not in numbers:
-            raise BuildError(f"tactic 0x{wanted:x} of the timing cache cannot be used for {name}")
-        return wanted
-    strict = config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS) and cache is not None
-    # Seen in the field: some misses are not stopped (TensorRT-Model-Connect, PR 449).
-    if strict and not told("leak", name):
-        raise BuildError(f"timing cache miss for {name} (key: {key})")
-    return None
 
 
 def _uses_cache(config: object) -> bool:
     """Level 0 ignores the cache."""
     return config.get_timing_cache() is not None and config.builder_optimization_level > 0
-
-
-def _keep(
-    group: list, key: str, rows: list[tuple[str, int, float]], config: object, logger: Logger
-) -> None:
-    """The winner into the cache, the table into the log."""
-    editable = config.get_flag(BuilderFlag.EDITABLE_TIMING_CACHE)
-    if editable:
-        _log_table(group, key, rows, logger)
-    if _uses_cache(config):
-        _, number, cost = rows[0]
-        config.get_timing_cache()._entries[key] = (number, cost)
-        if editable:
-            logger.log(Logger.VERBOSE, f"Writing the best tactic (0x{number:x}) to cache")
 
 
 def told(word: str, name: str) -> bool:
@@ -227,19 +367,3 @@ def _profile_of(layer: object, network: object, config: object) -> list[tuple]:
         return [n if n >= 0 else known[axis] for axis, n in enumerate(dims)]
 
     return [tuple(filled(dims, end) for end in range(3)) for dims in layer.dims]
-
-
-def _log_table(group: list, key: str, rows: list[tuple[str, int, float]], logger: Logger) -> None:
-    nodes = "".join(f"[ONNX Layer: {n.name or n.output[0]}]" for n in group)
-    fastest = rows[0][2]
-    for line in (
-        f"Autotuning op {layer_name(group)}(key: {key}): {nodes}",
-        "Sorted table of all evaluated tactics:",
-        HEADER,
-        *(
-            f"{i:4}, {cost:.7f}, {cost / fastest:.5f}, 0.50000, {kernel}, 0x{number:x},"
-            for i, (kernel, number, cost) in enumerate(rows)
-        ),
-        f"The selected tactic is (tactic hash, cost(in ms)):0x{rows[0][1]:x},  {fastest:.7f}",
-    ):
-        logger.log(Logger.VERBOSE, line)

@@ -1,20 +1,30 @@
 """Timing caches by the documented rules: header, keys, queries, edits, combining.
 
-Sources: NvInfer.h (ITimingCache) and the support policies: a cache needs the very same release; its
-header is held against the device unless `ignore_mismatch`; conflicting keys keep the local entry.
+Sources: NvInfer.h (ITimingCache); the support policies (conflicting keys keep the local entry); the
+bytes, see `cache_bytes`; the words of a refusal, "Timing cache header mismatch", from
+styler00dollar/VSGAN-tensorrt-docker#74 (10.4): a cache of another GPU of the same model has another
+UUID and is refused, one of another build has another commit id. Not known: at which severity that
+is said, what `create_timing_cache` gives for bytes that are no cache (here None), and whether
+`ignore_mismatch` takes another commit id too (here not: NVIDIA's documentation speaks of device
+properties alone).
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
-import zlib
 
+from tensorrt import cache_bytes
 from tensorrt.host import IHostMemory
-from tensorrt.release import VERSION, Native, drop_missing, gpu_name
+from tensorrt.logger import Logger
+from tensorrt.release import VERSION, Native, drop_missing, gpu_uuid
 
 INVALID_HASH = 2**64 - 1
-MAGIC = b"DBLCACHE"
+
+
+def commit_id() -> str:
+    """Of this build of the library."""
+    return hashlib.sha256(VERSION.encode()).hexdigest()[:16]
 
 
 class TimingCacheKey(Native):
@@ -54,21 +64,33 @@ class ITimingCache(Native):
         raise TypeError("tensorrt.ITimingCache: No constructor defined!")
 
     def serialize(self) -> IHostMemory:
-        body = json.dumps(
-            {"version": self._version, "device": self._device, "entries": self._entries}
-        ).encode()
-        return IHostMemory(MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
+        if self._logger is not None:
+            who = f"UUID = {uuid_text(self._uuid)}, commit ID = {self._commit}"
+            self._logger.log(Logger.VERBOSE, f"Serializing timing cache. {who}")
+            self._logger.log(Logger.INFO, "Serialized 27 bytes of code generator cache.")
+            self._logger.log(Logger.INFO, "Serialized 3 bytes of compilation cache.")
+            count = len(self._entries)
+            self._logger.log(Logger.INFO, f"Serialized {count} timing cache entries")
+        classic, compiler = [], []
+        for text, (tactic, time_ms) in self._entries.items():
+            key, runner = bytes.fromhex(text[2:]), self._runners.get(text)
+            if runner is None:
+                compiler.append((key, tactic, time_ms))
+            else:
+                classic.append((key, runner, tactic, time_ms))
+        return IHostMemory(cache_bytes.pack(self._uuid, self._commit, classic, compiler))
 
     def combine(self, input_cache: ITimingCache, ignore_mismatch: bool) -> bool:
-        if input_cache._version != self._version:
+        if input_cache._commit != self._commit:
             return False
-        if input_cache._device != self._device and not ignore_mismatch:
+        if input_cache._uuid != self._uuid and not ignore_mismatch:
             return False
         self._entries = {**input_cache._entries, **self._entries}
+        self._runners = {**input_cache._runners, **self._runners}
         return True
 
     def reset(self) -> bool:
-        self._entries = {}
+        self._entries, self._runners = {}, {}
         return True
 
     def queryKeys(self) -> list[TimingCacheKey]:
@@ -90,21 +112,42 @@ class ITimingCache(Native):
         return True
 
 
-def open_cache(blob: bytes) -> ITimingCache | None:
+def uuid_text(raw: bytes) -> str:
+    digits = raw.hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return "GPU-" + "-".join(parts)
+
+
+def open_cache(blob: bytes, logger: Logger | None = None) -> ITimingCache | None:
     """What `IBuilderConfig.create_timing_cache` gives; None for what is no cache."""
     cache = object.__new__(ITimingCache)
-    cache._version, cache._device, cache._entries = VERSION, gpu_name(), {}
+    cache._logger = logger
+    cache._uuid, cache._commit, cache._entries, cache._runners = gpu_uuid(), commit_id(), {}, {}
     if not blob:
         return cache
-    body = blob[12:]
-    if blob[:8] != MAGIC or blob[8:12] != zlib.crc32(body).to_bytes(4, "little"):
+    read = cache_bytes.unpack(blob)
+    if read is None:
         return None
-    raw = json.loads(body)
-    cache._version, cache._device = raw["version"], raw["device"]
-    cache._entries = {k: tuple(v) for k, v in raw["entries"].items()}
+    cache._uuid, cache._commit, classic, compiler = read
+    for key, runner, tactic, time_ms in classic:
+        cache._entries[f"0x{key.hex()}"] = (tactic, time_ms)
+        cache._runners[f"0x{key.hex()}"] = runner
+    for key, tactic, time_ms in compiler:
+        cache._entries[f"0x{key.hex()}"] = (tactic, time_ms)
+    if logger is not None:
+        logger.log(Logger.VERBOSE, f"Loaded {len(cache._entries)} timing cache entries.")
     return cache
 
 
-def fits(cache: ITimingCache, ignore_mismatch: bool) -> bool:
-    """Whether a cache may be attached here."""
-    return cache._version == VERSION and (cache._device == gpu_name() or ignore_mismatch)
+def fits(cache: ITimingCache, ignore_mismatch: bool, logger: Logger | None = None) -> bool:
+    """Whether a cache may be attached here; says so where not."""
+    same = cache._commit == commit_id() and (cache._uuid == gpu_uuid() or ignore_mismatch)
+    if not same and logger is not None:
+        given = f"UUID = {uuid_text(cache._uuid)}, commit = {cache._commit}"
+        here = f"UUID = {uuid_text(gpu_uuid())}, commit = {commit_id()}"
+        logger.log(
+            Logger.WARNING,
+            f"Timing cache header mismatch: Incoming ITimingCache: {given} Runtime device: {here} "
+            "The incoming cache will not be used!",
+        )
+    return same

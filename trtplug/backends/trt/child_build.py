@@ -59,9 +59,12 @@ class TrtAdapter:
         options = trt_options_from(request.options.trt)
         logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")
-        builder = trt.Builder(logger)
+        builder, error = _make_builder(trt, logger)
+        if error is not None:
+            refused = Network(log, None, None, None)
+            refused.error = error
+            return refused
         problems = load_plugins(builder.get_plugin_registry(), options)
-        error = None
         if request.plugin_kit is not None and not problems:
             error = self._offer(trt, builder, logger, request)
         network = builder.create_network(
@@ -134,6 +137,21 @@ class TrtAdapter:
         if result.problem and not request.record:
             return {"reasons": [result.problem, *result.last_lines]}
         return {"trial": result.sentence}
+
+
+def _make_builder(trt: Any, logger: Any) -> tuple[Any, dict[str, Any] | None]:
+    """A builder; or the error where the GPU is full or its driver fails (seen as a TypeError)."""
+    from trtplug.errors import BackendMissingError, error_to_plain
+
+    try:
+        return trt.Builder(logger), None
+    except TypeError as caught:
+        error = BackendMissingError(
+            backend="trt",
+            problem=f"TensorRT gives no builder ({caught}): the GPU is full, or its driver fails",
+            advice="`nvidia-smi` shows what uses the GPU's memory, and whether it answers",
+        )
+        return None, error_to_plain(error)
 
 
 def _attach_cache(config: Any, path: str | None) -> tuple[Any, list[str]]:

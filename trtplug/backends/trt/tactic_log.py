@@ -17,8 +17,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trtplug.backends.layer_listing import onnx_layer_names
-from trtplug.backends.tactic_table import Candidate, CandidateTable, Tuner
+from trtplug.backends.layer_listing import onnx_layer_names, without_profile
+from trtplug.backends.tactic_table import CacheHit, Candidate, CandidateTable, TacticLog, Tuner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,6 +57,7 @@ _HIT = re.compile(
     rf"(?P<layer>.*?) \[(?P<formats>[^\[\]]*->.*)\] got cached result: "
     rf"(?P<runner>\w+), tactic (?P<hash>{_HASH}), (?P<cost>\S+) ms"
 )
+_REGISTERED = re.compile(r"Registering layer: (?P<layer>.+) for ONNX node: (?P<node>.+)$")
 _TAIL = re.compile(rf"(?P<kernel>.*?)\s*,\s*(?P<hash>{_HASH})\s*(?:,(?P<rest>.*))?")
 
 _NUMBERS = {
@@ -79,35 +80,6 @@ class Message:
     text: str
     thread: int | None = None
     """Which of the builder's threads said it; None where the logger did not keep it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheHit:
-    """A tactic that was taken from the timing cache, and not timed."""
-
-    layer: str
-    formats: str
-    runner: str
-    tactic_hash: str
-    """`0x` and lower-case hexadecimal digits."""
-    cost_ms: float | None
-    """As it was timed when the cache was made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TacticLog:
-    """Everything about tactics in one log."""
-
-    tables: tuple[CandidateTable, ...]
-    """In the order in which they begin."""
-    hits: tuple[CacheHit, ...]
-    """What the classic tuner took from the timing cache, in order."""
-    unread: int
-    """Rows that could not be read."""
-    loose: int
-    """Lines whose table is not certain."""
-    warnings: tuple[str, ...]
-    """What looks like a table or a row and could not be read, each with its line."""
 
 
 def parse_tactic_text(text: str) -> TacticLog:
@@ -170,11 +142,11 @@ class _Block:
     def has(self, tactic_hash: str) -> bool:
         return any(row.tactic_hash == tactic_hash for row in self.rows)
 
-    def table(self) -> CandidateTable:
+    def table(self, onnx_layers: tuple[str, ...]) -> CandidateTable:
         return CandidateTable(
             op=self.op,
             key=self.key,
-            onnx_layers=self.onnx_layers,
+            onnx_layers=onnx_layers,
             candidates=tuple(self.rows),
             selected=self.selected,
             selected_ms=self.selected_ms,
@@ -207,6 +179,8 @@ class _Reader:
         self._open_by_thread: dict[int | None, list[_Block]] = {}
         self._unwritten: dict[int | None, list[_Block]] = {}
         self._classic: dict[int | None, _Classic] = {}
+        self._nodes: dict[str, str] = {}
+        """Layer of the parser -> its ONNX node."""
         self._skipped: set[int] = set()
         """Identities of classic blocks whose runners had no valid tactic."""
 
@@ -218,12 +192,24 @@ class _Reader:
                     f"line {block.line}: no row of the table of {block.op} was read"
                 )
         return TacticLog(
-            tables=tuple(block.table() for block in self.blocks),
+            tables=tuple(block.table(self._nodes_in(block)) for block in self.blocks),
             hits=tuple(self.hits),
             unread=self.unread,
             loose=self.loose,
             warnings=tuple(self.warnings),
         )
+
+    def _nodes_in(self, block: _Block) -> tuple[str, ...]:
+        """ONNX nodes: those that the log names beside it, or those that its layer is fused of."""
+        name = without_profile(block.op)
+        parts = (name,) if name in self._nodes else tuple(name.split(" + "))
+        if block.onnx_layers or not all(part in self._nodes for part in parts):
+            return block.onnx_layers
+        return tuple(dict.fromkeys(self._nodes[part] for part in parts))
+
+    def _register(self, line: str, thread: int | None, number: int) -> None:  # noqa: ARG002
+        if match := _REGISTERED.search(line):
+            self._nodes[match["layer"]] = match["node"]
 
     def take(self, line: str, thread: int | None, number: int) -> None:
         """One line; `number` counts from 1."""
@@ -455,6 +441,7 @@ _TAKERS: tuple[tuple[str, Callable[[_Reader, str, int | None, int], None]], ...]
     ("The selected tactic is ", _Reader._select),
     ("Writing the best tactic ", _Reader._write),
     ("tactic_id", _Reader._set_columns),
+    ("Registering layer: ", _Reader._register),
 )
 """Words that only one kind of line has, the most telling first."""
 
