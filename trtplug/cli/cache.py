@@ -304,7 +304,10 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
     return DONE
 
 
-@cache.command("inspect")
+@cache.command(
+    "inspect",
+    epilog=epilog("trtplug cache inspect timing.cache", statuses=(0, 2)),
+)
 @click.argument("file", type=path)
 @format_option
 def inspect_file(file: Path, format: Format) -> int:
