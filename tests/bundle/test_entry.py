@@ -9,9 +9,20 @@ import pytest
 
 from tests.bundle.samples import FILES, fill
 from trtplug.bundle.bundle import put_entry, take_entry
+from trtplug.plan import PlannedTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+PLANNED = PlannedTarget(
+    target="rtx-1.7:sm_89",
+    sm="sm_89",
+    gpus=("rtx4090",),
+    supported=True,
+    key="0" * 64,
+    in_store=True,
+)
 
 
 @pytest.fixture
@@ -27,7 +38,9 @@ def test_taken_back_the_same_but_for_where_it_came_from(tmp_path: Path, entry: P
     (tmp_path / "next").mkdir()
     (tmp_path / "again").mkdir()
     target = fill(tmp_path / "again").targets[0]
-    assert take_entry(entry, tmp_path / "next") == dataclasses.replace(target, from_store=True)
+    assert take_entry(entry, tmp_path / "next", PLANNED) == dataclasses.replace(
+        target, from_store=True
+    )
     for name in FILES:
         copied = (tmp_path / "next/sm_89" / name).read_bytes()
         assert copied == (tmp_path / "again/sm_89" / name).read_bytes()
@@ -39,7 +52,7 @@ def test_entry_that_goes_away_meanwhile_leaves_nothing_in_the_bundle(
 ):
     (entry / name).unlink()
     (tmp_path / "next").mkdir()
-    assert take_entry(entry, tmp_path / "next") is None
+    assert take_entry(entry, tmp_path / "next", PLANNED) is None
     assert [p for p in (tmp_path / "next").rglob("*") if not p.is_dir()] == []
 
 
@@ -47,4 +60,40 @@ def test_entry_that_goes_away_meanwhile_leaves_nothing_in_the_bundle(
 def test_unusable_description_is_a_miss(tmp_path: Path, entry: Path, text: str):
     (entry / "target.json").write_text(text)
     (tmp_path / "next").mkdir()
-    assert take_entry(entry, tmp_path / "next") is None
+    assert take_entry(entry, tmp_path / "next", PLANNED) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"sm": "sm_89"', '"sm": "ELSEWHERE"'),
+        ('"sm": "sm_89"', '"sm": "../../elsewhere"'),
+        ('"sm": "sm_89"', '"sm": "sm_90"'),
+        ('"target": "rtx-1.7:sm_89"', '"target": "rtx-1.7:sm_90"'),
+        ('"path": "sm_89/', '"path": "../elsewhere/'),
+        ('"path": "sm_89/', '"path": "sm_89/../'),
+        ('"path": "sm_89/', '"path": "/sm_89/'),
+        ('"file": "sm_89/', '"file": "sm_90/'),
+    ],
+)
+def test_what_an_entry_says_never_leads_out_of_the_bundle(
+    tmp_path: Path, entry: Path, old: str, new: str
+):
+    text = (entry / "target.json").read_text()
+    assert old in text
+    (entry / "target.json").write_text(
+        text.replace(old, new.replace("ELSEWHERE", str(tmp_path / "elsewhere")))
+    )
+    (tmp_path / "next").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert take_entry(entry, tmp_path / "next", PLANNED) is None
+    assert sorted(p for p in tmp_path.rglob("*") if p != tmp_path / "next/sm_89") == before
+
+
+def test_a_link_in_an_entry_is_not_followed(tmp_path: Path, entry: Path):
+    name = next(iter(FILES))
+    (tmp_path / "secret").write_text("secret")
+    (entry / name).unlink()
+    (entry / name).symlink_to(tmp_path / "secret")
+    (tmp_path / "next").mkdir()
+    assert take_entry(entry, tmp_path / "next", PLANNED) is None

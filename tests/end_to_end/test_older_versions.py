@@ -16,6 +16,7 @@ from tests.cli_runner import run_here
 from trtplug.bundle.bundle import read_entry, take_entry
 from trtplug.bundle.manifest import read_manifest, verify_bundle
 from trtplug.lock.lock import read_lock
+from trtplug.plan import PlannedTarget
 from trtplug.store import Store
 from trtplug.timing.transfer import read_cache
 
@@ -90,7 +91,10 @@ def test_an_entry_of_the_store_is_whole_and_gives_its_bundle(tmp_path: Path):
     assert known is not None
     assert known.sites is None
     (tmp_path / "out").mkdir()
-    made = take_entry(entry, tmp_path / "out")
+    planned = PlannedTarget(
+        target=known.target, sm=known.sm, gpus=(), supported=True, key=folder.name, in_store=True
+    )
+    made = take_entry(entry, tmp_path / "out", planned)
     assert made is not None
     assert made.from_store
     assert made.engine == read_manifest(OLD / "rtx").targets[0].engine

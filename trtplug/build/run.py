@@ -144,7 +144,7 @@ class _Build:
             return None
         from trtplug.bundle.bundle import take_entry
 
-        made = take_entry(entry, self._folder)
+        made = take_entry(entry, self._folder, target)
         return Result(target=target, made=made) if made is not None else None
 
     def _gpu_held(self, target: str) -> contextlib.AbstractContextManager[None]:

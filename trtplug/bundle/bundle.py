@@ -5,19 +5,29 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import logging
 import os
 import shutil
 from typing import TYPE_CHECKING
 
 from trtplug.bundle.manifest import ManifestTarget
 from trtplug.document import from_own_json, to_json
-from trtplug.errors import DocumentError, OutputError, OutputInTheWayError
+from trtplug.errors import (
+    DocumentError,
+    FileUnreadableError,
+    OutputError,
+    OutputInTheWayError,
+)
+from trtplug.files import file_inside, read_bytes
 from trtplug.store import as_output_error, scratch_folder, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from trtplug.plan import PlannedTarget
+
+_log = logging.getLogger(__name__)
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -111,22 +121,45 @@ def read_entry(entry: Path) -> ManifestTarget | None:
         return None
 
 
-def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:
+def take_entry(entry: Path, folder: Path, planned: PlannedTarget) -> ManifestTarget | None:
     """Copies the files of a store entry into a bundle under way; None where they are not usable.
 
-    Another process may clear the entry away meanwhile; then nothing of it is left in the bundle.
+    A store may be shared, or restored by a CI cache, so what the entry says is not trusted: it is
+    for the planned target, or a miss, and no path of it leads anywhere else. Another process may
+    clear the entry away meanwhile; then nothing of it is left in the bundle.
     """
     places: list[Path] = []
     try:
-        target = from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
-        for file in target.files:
-            _, _, name = file.path.rpartition("/")
-            place = folder / target.sm / name
-            place.parent.mkdir(exist_ok=True)
-            places.append(place)
-            shutil.copyfile(entry / name, place)
-    except (ValueError, FileNotFoundError):
+        target = from_own_json(ManifestTarget, read_bytes(entry / _TARGET))
+        sources = _sources(entry, target, planned)
+        (folder / planned.sm).mkdir(exist_ok=True)
+        for path, source in sources.items():
+            places.append(folder / path)
+            shutil.copyfile(source, folder / path)
+    except (ValueError, FileNotFoundError, FileUnreadableError) as error:
+        _log.info("store entry %s is not used: %s", entry.name, error)
         for place in places:
             place.unlink(missing_ok=True)
         return None
     return dataclasses.replace(target, from_store=True)
+
+
+def _sources(entry: Path, target: ManifestTarget, planned: PlannedTarget) -> dict[str, Path]:
+    """Path in the bundle -> file of the entry.
+
+    Raises:
+        ValueError: the entry is for another target, or names a file outside its folder.
+    """
+    if (target.target, target.sm) != (planned.target, planned.sm):
+        raise ValueError(f"it is for {target.target!r} in {target.sm!r}")
+    paths = [file.path for file in target.files]
+    if target.engine.file not in paths:
+        raise ValueError("its engine is not among its files")
+    sources = {}
+    for path in paths:
+        _, _, name = path.rpartition("/")
+        source = file_inside(entry, name)
+        if path != f"{planned.sm}/{name}" or name in ("", ".", "..") or source is None:
+            raise ValueError(f"{path!r} lies elsewhere")
+        sources[path] = source
+    return sources
