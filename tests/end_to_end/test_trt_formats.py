@@ -157,7 +157,7 @@ def test_both_tuners_in_one_engine(site: Site):
 
 def test_a_full_gpu_is_said_and_is_no_crash_of_the_builder(site: Site):
     site.script(full=True)
-    err = refused(build(site), 3, "backend-missing")
+    err = refused(build(site), 4, "backend-missing")
     assert "factory function returned nullptr" in err
     assert "the GPU is full" in err
     assert "Traceback" not in err

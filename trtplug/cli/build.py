@@ -17,7 +17,14 @@ from trtplug.cli.build_options import (
     read_policy,
 )
 from trtplug.cli.options import Format, epilog, format_option, parse_bytes, path
-from trtplug.errors import BUILD_FAILED, DONE, GATE_FAILED, UsageError
+from trtplug.errors import (
+    BUILD_FAILED,
+    DONE,
+    GATE_FAILED,
+    MACHINE_LACKS,
+    UsageError,
+    every_error,
+)
 
 if TYPE_CHECKING:
     from trtplug.build.command import BuildCommand
@@ -144,6 +151,7 @@ def _build(command: BuildCommand, format: Format) -> int:
     show_bundle(built, command.out, format)
     for problem in built.gate_problems:
         click.echo(f"gate failed: {problem}", err=True)
-    if built.manifest.failures:
-        return BUILD_FAILED
+    if failures := built.manifest.failures:
+        lacks = {error.code for error in every_error() if error.exit_status == MACHINE_LACKS}
+        return MACHINE_LACKS if all(f.code in lacks for f in failures) else BUILD_FAILED
     return GATE_FAILED if built.gate_problems else DONE

@@ -100,7 +100,8 @@ def _set_tactic_sources(trt: Any, config: Any, values: tuple[str, ...]) -> list[
     for value in values:
         bit = 1 << int(getattr(trt.TacticSource, plain_name(value)))
         mask = mask & ~bit if value.startswith("-") else mask | bit
-    config.set_tactic_sources(mask)
+    if not config.set_tactic_sources(mask):
+        return [f"--tactic-source: TensorRT refused the mask {mask:#x} of sources"]
     return []
 
 
