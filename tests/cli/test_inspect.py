@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from onnx import TensorProto, helper
 
 from tests.models import conv_relu, save
 from trtplug.cli.main import main
@@ -171,3 +172,19 @@ def test_targets_and_doctor(say):
     assert document["schema"] == "trtplug.doctor/1"
     versions = {b["name"]: b["version"] for b in document["backends"]}
     assert versions["rtx"] == "1.7.1.116"
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_node_that_contradicts_itself_is_named(say, tmp_path, op):
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["y"], name="lonely")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 8, 8))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    path = save(model, tmp_path / "m.onnx")
+    status, _, err = say("inspect", path)
+    assert status == 2
+    assert "error[node-invalid]" in err
+    assert "'lonely'" in err

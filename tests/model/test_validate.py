@@ -44,6 +44,10 @@ def normalization(variance) -> Builder:
         (conv(strides=[0, 1]), r"strides \[0, 1\] holds a value below 1"),
         (conv(dilations=[1, 1, 1]), r"dilations \[1, 1, 1\] has 3 values"),
         (conv(auto_pad="SAME"), "auto_pad 'SAME' is none of"),
+        (
+            conv(auto_pad="SAME_UPPER", pads=[0, 1, 0, 0]),
+            r"auto_pad SAME_UPPER and pads \[0, 1, 0, 0\] contradict each other",
+        ),
         (conv(group=2.5), "attribute group is of type FLOAT; INT wanted"),
         (
             normalization([1, 1, -2, 1]),

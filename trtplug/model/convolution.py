@@ -69,19 +69,16 @@ def read_convolution(node: Node, weight: Sequence[int], model: str) -> Convoluti
     auto_pad = given.get("auto_pad", "NOTSET") or "NOTSET"
     if auto_pad not in AUTO_PADS:
         raise fail(f"auto_pad {auto_pad!r} is none of {', '.join(AUTO_PADS)}")
-    lists = {"strides": (spatial, 1), "dilations": (spatial, 1), "pads": (2 * spatial, 0)}
     values = {}
-    for name, (length, least) in lists.items():
+    for name, (length, least) in _lists(spatial).items():
         value = tuple(given.get(name) or (least,) * length)
-        if len(value) != length:
-            raise fail(
-                f"{name} {list(value)} has {len(value)} values; "
-                f"{length} are needed for {spatial} spatial axes"
-            )
-        if min(value) < least:
-            raise fail(f"{name} {list(value)} holds a value below {least}")
+        if problem := _list_problem(value, length, least, spatial):
+            raise fail(f"{name} {list(value)} {problem}")
         values[name] = value
     explicit = auto_pad == "NOTSET"
+    if not explicit and any(values["pads"]):
+        # The standard forbids both; ONNX Runtime, TensorRT and onnx each take another one of them.
+        raise fail(f"auto_pad {auto_pad} and pads {list(values['pads'])} contradict each other")
     return Convolution(
         channels=weight[0],
         channels_per_group=weight[1],
@@ -92,3 +89,14 @@ def read_convolution(node: Node, weight: Sequence[int], model: str) -> Convoluti
         group=group,
         auto_pad=auto_pad,
     )
+
+
+def _lists(spatial: int) -> dict[str, tuple[int, int]]:
+    """Attribute -> how many values it has, and the least of them, which is the default too."""
+    return {"strides": (spatial, 1), "dilations": (spatial, 1), "pads": (2 * spatial, 0)}
+
+
+def _list_problem(value: tuple[int, ...], length: int, least: int, spatial: int) -> str:
+    if len(value) != length:
+        return f"has {len(value)} values; {length} are needed for {spatial} spatial axes"
+    return f"holds a value below {least}" if min(value) < least else ""

@@ -13,6 +13,7 @@ from trtplug.model.external import tensors_of
 from trtplug.model.flops import node_flops
 from trtplug.model.graph import node_labels
 from trtplug.model.shapes import infer_shapes
+from trtplug.model.validate import validate
 from trtplug.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ class ModelSummary:
 
 
 def summarize(model: Model, ranges: tuple[ShapeRange, ...] | None) -> ModelSummary:
-    """The summary; operations are counted at the opt sizes of `ranges`, where given."""
+    """The summary; operations are counted at the opt sizes of `ranges`, where given.
+
+    Raises:
+        NodeInvalidError: a node that contradicts itself, as in every command.
+    """
+    validate(model)
     nodes = node_labels(model.proto.graph)
     counted = Counter(node.op_type for node in nodes.values())
     flops, unknown, problem = _flops(model, ranges)
