@@ -25,18 +25,18 @@ function byId(id) {
 
 // Colours go to the types with the largest bounds; the last colour serves all the others.
 const LAST_COLOUR = 7;
-const typeColour = new Map(data.types.map((t, i) => [t.name, Math.min(i, LAST_COLOUR)]));
+const typeColour = new Map(data.types.map((t, i) => [t.type, Math.min(i, LAST_COLOUR)]));
 function fillClass(type) {
   const colour = typeColour.get(type);
   return "fill-" + (colour === undefined ? LAST_COLOUR : colour);
 }
 
-const NO_BOUND = { us: "-", share: "-", by: "", value: null, part: null };
+const NO_BOUND = { us: "-", share: "-", by: "", value_us: null, share_value: null };
 function bound(item) {
   return item.bounds[state.gpu] || NO_BOUND;
 }
 function largestPart(items) {
-  return items.reduce((most, item) => Math.max(most, bound(item).part || 0), 0);
+  return items.reduce((most, item) => Math.max(most, bound(item).share_value || 0), 0);
 }
 function count(number, word) {
   return number.toLocaleString("en") + " " + word + (number === 1 ? "" : "s");
