@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.backends.trt.tactic_logs import KEY, OTHER_KEY, candidate, table
 from trtplug.errors import TacticUnavailableError, UsageError
-from trtplug.lock.pins import (
+from trtplug.lock.policy import (
     Pin,
     TacticOverrides,
     ban_problems,
