@@ -9,7 +9,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from trtplug.bundle.manifest import ManifestTarget
+from trtplug.bundle.manifest import ManifestTarget, read_manifest, unexpected_files
 from trtplug.document import from_own_json, to_json
 from trtplug.errors import DocumentError, OutputError, OutputInTheWayError
 from trtplug.store import as_output_error, scratch_folder, sweep
@@ -43,30 +43,26 @@ def bundle_folder(out: Path) -> Iterator[Path]:
 
 def refuse_if_in_the_way(out: Path) -> None:
     """Raises OutputInTheWayError for what must not be replaced, OutputError for what cannot be."""
-    with as_output_error(out):
-        _refuse_if_in_the_way(out)
-
-
-def _refuse_if_in_the_way(out: Path) -> None:
     try:
         str(out.absolute()).encode()
     except UnicodeEncodeError as error:
         # The path goes to the builder, which takes UTF-8 alone.
         problem = "its path is not UTF-8; choose another"
         raise OutputError(path=ascii(str(out)), problem=problem) from error
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise OutputInTheWayError(path=str(out), problem="it is no folder")
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    from trtplug.bundle.manifest import MANIFEST, files_below, read_manifest
+    with as_output_error(out):
+        if out.is_symlink() or (out.exists() and not out.is_dir()):
+            raise OutputInTheWayError(path=str(out), problem="it is no folder")
+        if out.is_dir() and any(out.iterdir()):
+            _refuse_other_files(out)
 
+
+def _refuse_other_files(out: Path) -> None:
     try:
         manifest = read_manifest(out)
     except DocumentError as error:
         problem = "it is a folder that holds something else than a bundle"
         raise OutputInTheWayError(path=str(out), problem=problem) from error
-    unexpected = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
-    if unexpected:
+    if unexpected := unexpected_files(out, manifest):
         problem = f"it holds files that no build put there, such as {unexpected[0]}"
         raise OutputInTheWayError(path=str(out), problem=problem)
 
@@ -116,17 +112,17 @@ def take_entry(entry: Path, folder: Path) -> ManifestTarget | None:
 
     Another process may clear the entry away meanwhile; then nothing of it is left in the bundle.
     """
-    places: list[Path] = []
+    target = read_entry(entry)
+    if target is None:
+        return None
+    names = [file.path.rpartition("/")[2] for file in target.files]
+    place = folder / target.sm
     try:
-        target = from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
-        for file in target.files:
-            _, _, name = file.path.rpartition("/")
-            place = folder / target.sm / name
-            place.parent.mkdir(exist_ok=True)
-            places.append(place)
-            shutil.copyfile(entry / name, place)
+        place.mkdir(exist_ok=True)
+        for name in names:
+            shutil.copyfile(entry / name, place / name)
     except (ValueError, FileNotFoundError):
-        for place in places:
-            place.unlink(missing_ok=True)
+        for name in names:
+            (place / name).unlink(missing_ok=True)
         return None
     return dataclasses.replace(target, from_store=True)

@@ -159,8 +159,7 @@ def verify_bundle(folder: Path) -> BundleCheck:
     manifest = read_manifest(folder)
     listed = manifest.every_file()
     problems = [p for f in listed if (p := _compare(folder, f))]
-    unexpected = files_below(folder) - {f.path for f in listed} - {MANIFEST}
-    problems += [f"{path}: not in the manifest" for path in sorted(unexpected)]
+    problems += [f"{path}: not in the manifest" for path in unexpected_files(folder, manifest)]
     return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
 
 
@@ -181,6 +180,7 @@ def _compare(folder: Path, listed: ManifestFile) -> str:
         return f"{listed.path}: {getattr(error, 'strerror', None) or error}"
 
 
-def files_below(folder: Path) -> set[str]:
-    """Paths of all files in a folder, below it, with `/`."""
-    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+def unexpected_files(folder: Path, manifest: Manifest) -> list[str]:
+    """Files of a bundle that its manifest does not list, with `/`, in order of their names."""
+    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+    return sorted(found - {f.path for f in manifest.every_file()} - {MANIFEST})
