@@ -35,12 +35,12 @@ inputs or outputs."""
 BoundBy = Literal["memory", "matrix", "vector"]
 
 TimedBy = Literal["builder", "prediction"]
+"""`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
+trtplug from the kernel and the GPU's profile, not measured."""
 
 SelectedBy = Literal["builder", "pin", "ban", "prefer", "lock"]
 """Who decided a tactic: the builder, by its own timing in this build; an option (`--pin`, `--ban`,
 `--prefer`) against the builder's choice; or the lock that was replayed."""
-"""`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
-trtplug from the kernel and the GPU's profile, not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

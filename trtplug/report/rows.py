@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from trtplug.report.data import ReportLayer
@@ -147,29 +148,23 @@ def total_bounds(report: Report) -> tuple[BoundCell, ...]:
 
 def layer_figures(report: Report, rows: tuple[LayerRow, ...]) -> Columns:
     """The columns of numbers; times and margins only where any layer of the report has them."""
-    columns = {
-        "FLOPs": tuple(r.flops for r in rows),
-        "bytes": tuple(r.bytes for r in rows),
-        "bound µs": tuple(r.bound.us for r in rows),
-    }
-    if has_times(report):
-        columns["time µs"] = tuple(r.time for r in rows)
-    if has_candidates(report):
-        columns["margin"] = tuple(r.margin for r in rows)
-    return {**columns, "share": tuple(r.bound.share for r in rows)}
+    times = {"time µs": "time"} if has_times(report) else {}
+    margins = {"margin": "margin"} if has_candidates(report) else {}
+    return _columns(rows, {**_WORK, **times, **margins, "share": "bound.share"})
 
 
 def type_columns(report: Report) -> Columns:
     """The table of layer types."""
-    rows = type_rows(report)
-    return {
-        "type": tuple(r.type for r in rows),
-        "layers": tuple(r.layers for r in rows),
-        "FLOPs": tuple(r.flops for r in rows),
-        "bytes": tuple(r.bytes for r in rows),
-        "bound µs": tuple(r.bound.us for r in rows),
-        "share": tuple(r.bound.share for r in rows),
-    }
+    names = {"type": "type", "layers": "layers", **_WORK, "share": "bound.share"}
+    return _columns(type_rows(report), names)
+
+
+_WORK = {"FLOPs": "flops", "bytes": "bytes", "bound µs": "bound.us"}
+
+
+def _columns(rows: tuple[_Bounded, ...], names: Mapping[str, str]) -> Columns:
+    """Each heading with the attribute of a row that it shows."""
+    return {heading: tuple(map(attrgetter(name), rows)) for heading, name in names.items()}
 
 
 def has_times(report: Report) -> bool:

@@ -41,6 +41,16 @@ _GENERATED = "__myl_"
 _LEAST = 8
 """Columns that a name keeps, however narrow the terminal."""
 
+LAYERS_SHOWN = 40
+LINES_SHOWN = 12
+"""Of each list below the tables."""
+
+_LABEL = 20
+"""Columns of a label, which may hold the name of an input."""
+
+NARROWEST = 60
+"""Columns below which the tables would have no room for names."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
@@ -158,23 +168,19 @@ def _fit(cell: str, width: int) -> str:
     return elide(cell, width)
 
 
-LAYERS_SHOWN = 40
-LINES_SHOWN = 12
-"""Of each list below the tables."""
-
-_LABEL = 20
-"""Columns of a label, which may hold the name of an input."""
-
-NARROWEST = 60
-"""Columns below which the tables would have no room for names."""
-
-
 def report_to_text(report: Report, width: int = 100, color: bool = False) -> str:
     """The report as lines of at most `width` columns, or 60 where fewer are asked for."""
     width = max(width, NARROWEST)
     console = _console(width, color)
-    _print_heading(console, report)
-    _print_layers(console, report)
+    facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
+    rows = by_bound(layer_rows(report))
+    console.print(list_table((elide(label, _LABEL), value) for label, value in facts), "")
+    console.print(bound_note(report), style="bold", end="\n\n")
+    if rows:
+        console.print(layer_table(report, rows[:LAYERS_SHOWN], width))
+    if len(rows) > LAYERS_SHOWN:
+        console.print(left_out_words(rows[LAYERS_SHOWN:]))
+    console.print(total_words(report), style="bold", end="\n\n")
     console.print("Share by type of layer", style="bold")
     console.print(type_table(type_columns(report)), "")
     for section in sections(report):
@@ -202,24 +208,6 @@ def _console(width: int, color: bool) -> Console:
 def load_console() -> None:
     """Loads what prints tables; that takes about as long as printing one."""
     _console(NARROWEST, color=False).print(list_table([("", "")]))
-
-
-def _print_heading(console: Console, report: Report) -> None:
-    facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
-    console.print(list_table((elide(label, _LABEL), value) for label, value in facts))
-    console.print()
-    console.print(bound_note(report), style="bold")
-    console.print()
-
-
-def _print_layers(console: Console, report: Report) -> None:
-    rows = by_bound(layer_rows(report))
-    if rows:
-        console.print(layer_table(report, rows[:LAYERS_SHOWN], console.width))
-    if len(rows) > LAYERS_SHOWN:
-        console.print(left_out_words(rows[LAYERS_SHOWN:]))
-    console.print(total_words(report), style="bold")
-    console.print()
 
 
 def _print_section(console: Console, section: Section, width: int) -> None:
