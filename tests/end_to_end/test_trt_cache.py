@@ -52,7 +52,7 @@ def test_a_cold_build_fills_the_store_and_the_next_one_hits(site: Site):
     second = build(site, "--force", "--out", "b")
     assert not target_of(site, second, "b").from_store
     assert counts(cache_of(site, "b")) == ("hit", 3, 3, None, 0)
-    assert "timing cache  hit: hits not known, 0 misses" in second.out
+    assert "timing cache  hit: hits unknown, 0 misses" in second.out
     # What is in the cache is not timed again, and the engine is the same.
     assert (tables(site), tables(site, "b")) == (3, 0)
     assert site.trtplug("lock", "diff", "out", "b").status == 0

@@ -30,7 +30,7 @@ def bundle_folder(out: Path) -> Iterator[Path]:
     A bundle at that path is replaced in one step where the system can exchange two folders.
 
     Raises:
-        OutputInTheWayError: `out` is something else than a bundle of ours.
+        OutputInTheWayError: `out` is not a bundle.
         OutputError: it cannot be written.
     """
     refuse_if_in_the_way(out)
@@ -51,7 +51,7 @@ def refuse_if_in_the_way(out: Path) -> None:
         raise OutputError(path=ascii(str(out)), problem=problem) from error
     with as_output_error(out):
         if out.is_symlink() or (out.exists() and not out.is_dir()):
-            raise OutputInTheWayError(path=str(out), problem="it is no folder")
+            raise OutputInTheWayError(path=str(out), problem="not a folder")
         if out.is_dir() and any(out.iterdir()):
             _refuse_other_files(out)
 
@@ -60,10 +60,10 @@ def _refuse_other_files(out: Path) -> None:
     try:
         manifest = read_manifest(out)
     except DocumentError as error:
-        problem = "it is a folder that holds something else than a bundle"
+        problem = "the folder is not empty and not a bundle"
         raise OutputInTheWayError(path=str(out), problem=problem) from error
     if unexpected := unexpected_files(out, manifest):
-        problem = f"it holds files that no build put there, such as {unexpected[0]}"
+        problem = f"it has files that its manifest does not list, such as {unexpected[0]}"
         raise OutputInTheWayError(path=str(out), problem=problem)
 
 
@@ -93,14 +93,14 @@ _TARGET = "target.json"
 
 
 def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
-    """Copies a target's files, and what the manifest says of it, into a store entry."""
+    """Copies a target's files and its manifest record into a store entry."""
     for file in target.files:
         shutil.copyfile(folder / file.path, entry / file.path.rpartition("/")[2])
     (entry / _TARGET).write_text(to_json(target), encoding="utf-8")
 
 
 def read_entry(entry: Path) -> ManifestTarget | None:
-    """What the manifest said of the target in a store entry; None where that cannot be read."""
+    """The manifest record of the target in a store entry; None where it cannot be read."""
     try:
         return from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
     except (ValueError, FileNotFoundError):

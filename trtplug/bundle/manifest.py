@@ -91,7 +91,7 @@ class ManifestTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFailure:
-    """A target that was asked for and not built."""
+    """A requested target that was not built."""
 
     target: str
     code: str
@@ -147,7 +147,7 @@ class BundleCheck:
     manifest: Manifest
     files: int
     problems: tuple[str, ...]
-    """One sentence a file, each naming it; empty where all is as it was written."""
+    """One sentence a file, each naming it; empty where all match."""
 
 
 def verify_bundle(folder: Path) -> BundleCheck:
@@ -166,14 +166,18 @@ def verify_bundle(folder: Path) -> BundleCheck:
 def _compare(folder: Path, listed: ManifestFile) -> str:
     file = file_inside(folder, listed.path)
     if file is None:
-        return f"{listed.path}: lies outside the bundle, or is a link"
+        return f"{listed.path}: outside the bundle, or a link"
     try:
         if file.exists() and not file.is_file():
-            return f"{listed.path}: no regular file"
+            return f"{listed.path}: not a regular file"
         size = file.stat().st_size
         if size != listed.bytes:
             return f"{listed.path}: {size} bytes, the manifest says {listed.bytes}"
-        return "" if sha256_of(file) == listed.sha256 else f"{listed.path}: its bytes have changed"
+        return (
+            ""
+            if sha256_of(file) == listed.sha256
+            else f"{listed.path}: SHA-256 does not match the manifest"
+        )
     except FileNotFoundError:
         return f"{listed.path}: missing"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

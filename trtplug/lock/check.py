@@ -41,7 +41,7 @@ def _key_problems(lock: Lock) -> Iterator[str]:
     tactics = lock.tactics or ()
     for key, count in Counter(t.key for t in tactics).items():
         if count > 1:
-            yield f"{key}: it is there {count} times"
+            yield f"{key}: listed {count} times"
     keys = lock.timing_cache.keys if lock.timing_cache is not None else len(tactics)
     if keys != len(tactics):
         # The number in the file may have any length, so it is not quoted.
@@ -68,7 +68,7 @@ def _override_problems(lock: Lock) -> Iterator[str]:
     for pin in pins:
         here = [t for t in lock.tactics or () if pin.layer in _names(lock, t)]
         if not here or not all(is_tactic(pin.tactic, t.kernel, t.tactic_hash) for t in here):
-            yield f"flag pin: {pin.layer}={pin.tactic} is not what the tactics have"
+            yield f"flag pin: {pin.layer}={pin.tactic} does not match the tactics"
     yield from ban_problems(bans, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
 
 
@@ -118,7 +118,7 @@ def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockChe
 def _manifest_differences(
     lock: Lock, manifest: Manifest, target: ManifestTarget
 ) -> tuple[Difference, ...]:
-    """What the manifest says, and the lock does not."""
+    """Fields in which manifest and lock differ."""
     plain = mapping_differences(_fields(target, manifest.model), _fields(lock, lock.model))
     return plain + mapping_differences(target.flags, lock.flags, "flag ")
 
@@ -192,7 +192,7 @@ def _inside(folder: Path, path: str) -> Path | None:
 
 
 def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[Difference, ...]:
-    """In what this machine differs from the lock's; empty where the lock is qualified here.
+    """Where this machine differs from the lock's; empty where the lock is qualified here.
 
     Any GPU of the same name will do. On another GPU, driver, CUDA or builder a lock is unqualified:
     its tactics may not exist there, or be wrong. A lock of a builder that needed no GPU is bound to
@@ -245,12 +245,12 @@ def replay_problems_before(
 
     Args:
         lock: to replay.
-        requested: of the build that was asked for; only what goes in is compared.
+        requested: of the requested build; only its inputs are compared.
         winners: key -> tactic hash of the timing cache that would be attached.
         sidecar: of that cache.
     """
     if lock.tactics is None:
-        return ("the lock records no tactics, so there is nothing to replay",)
+        return ("the lock records no tactics to replay",)
     if lock.timing_cache is None:
         return ("the lock names no timing cache",)
     problems = [
@@ -260,13 +260,13 @@ def replay_problems_before(
     ]
     if sidecar.sha256 != lock.timing_cache.sha256:
         problems.append(f"{CACHE}: SHA-256 does not match the lock")
-    # Where a tactic was changed its layers contradict it too, which would say the same again.
+    # A changed tactic contradicts its layers too: reporting both would repeat it.
     inner = () if problems else consistency_problems(lock)
     return (*problems, *(f"the lock contradicts itself: {p}" for p in inner))
 
 
 def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
-    """In what a locked build did not do as its lock says; empty where it did.
+    """Where a locked build differs from its lock; empty where it does not.
 
     The engine's bytes are not compared: one choice of tactics gives other bytes in each build.
 
@@ -274,7 +274,7 @@ def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) ->
         lock: that was replayed.
         made: of the build.
         winners: key -> tactic hash of the timing cache after the build. Compared key by key, since
-            the builder's own flag for misses was reported to let some pass.
+            the builder's own flag for misses was reported to miss some.
     """
     diff = diff_locks(lock, made)
     layers = (

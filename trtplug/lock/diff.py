@@ -2,7 +2,7 @@
 
 Layers are found again by the ONNX nodes in them, since their names hold counters and positions;
 those without nodes by their names without counters. The view by node shows how each node is
-run, whatever its layer is called and what else was fused into it. Pure.
+run, independent of layer names and of what else was fused into the layer. Pure.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LockDiff:
     sites: tuple[Difference, ...]
     """By convolution."""
     bytes_count: bool
-    """Whether the engine's canonical digest must agree: where no tactics say what was chosen."""
+    """Whether the engine's canonical digest must agree: where no tactics are recorded."""
 
     @property
     def choices_differ(self) -> bool:
@@ -124,20 +124,20 @@ def _by_operation(found: Iterable[Difference], *locks: Lock) -> tuple[Difference
 
 def _untimed_alone(lock: Lock, other: Lock) -> set[str]:
     """Keys that the other lacks and that no operation of this build is known to have."""
-    theirs = other.winners
-    return {t.key for t in lock.tactics or () if t.op is None and t.key not in theirs}
+    others = other.winners
+    return {t.key for t in lock.tactics or () if t.op is None and t.key not in others}
 
 
 def _rekeyed(lock: Lock, other: Lock) -> set[str]:
     """Keys of a lock that the other lacks, but has as another key: same nodes, same tactic."""
-    mine, theirs = lock.winners, other.winners
+    mine, others = lock.winners, other.winners
     left = Counter(
         (frozenset(t.onnx_nodes), t.tactic_hash) for t in other.tactics or () if t.key not in mine
     )
     found = set()
     for tactic in lock.tactics or ():
         identity = frozenset(tactic.onnx_nodes), tactic.tactic_hash
-        if tactic.key not in theirs and tactic.onnx_nodes and left[identity]:
+        if tactic.key not in others and tactic.onnx_nodes and left[identity]:
             left[identity] -= 1
             found.add(tactic.key)
     return found

@@ -2,7 +2,7 @@
 
 Pure. A build that starts with an empty cache records its candidate tables (a hit prints none),
 `plan_edits` says which winners to replace, and a second build with the edited cache makes the
-engine. What cannot be honoured is an error, never ignored.
+engine. An override that cannot be kept is an error, never ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TacticOverrides:
-    """All that was asked for; a pin counts more than a preference, and a ban more than both."""
+    """All overrides; a pin takes precedence over a preference, and a ban over both."""
 
     pins: tuple[Pin, ...] = ()
     bans: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class TacticOverrides:
 
 
 CacheUse = Literal["use", "fresh", "require"]
-"""`use`: begin with what the store has, and add to it. `fresh`: begin with an empty cache, and let
-the store alone. `require`: as `use`, and anything but a hit fails the gate."""
+"""`use`: begin with what the store has, and add to it. `fresh`: begin with an empty cache, and do
+not touch the store. `require`: as `use`, and anything but a hit fails the gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,28 +67,28 @@ class TacticPolicy:
 
     @property
     def has_overrides(self) -> bool:
-        """Whether any tactic was asked for."""
+        """Whether any tactic is overridden."""
         return self.overrides != TacticOverrides()
 
     def check(self) -> None:
-        """Refuses combinations that cannot be meant.
+        """Rejects conflicting options.
 
         Raises:
-            UsageError: such a combination.
+            UsageError: for a conflict.
         """
         if self.locked is not None and self.has_overrides:
             raise UsageError(
-                "--locked replays a lock as it is, so --pin, --ban and --prefer cannot be honoured",
+                "--locked replays a lock as it is, so --pin, --ban and --prefer cannot apply",
                 "leave out --locked to record a new lock with them",
             )
         if self.cache == "require" and (self.has_overrides or self.locked is not None):
             raise UsageError(
-                "--require-cache is about the store's timing cache, and this build does not use it",
+                "--require-cache needs the store's timing cache, which this build does not use",
                 "--pin, --ban and --prefer time every tactic anew; --locked brings its own cache",
             )
 
     def as_flags(self) -> dict[str, str]:
-        """What was asked for, as text, for plan, report and lock."""
+        """The overrides as text, for plan, report and lock."""
         overrides = self.overrides
         pins = sorted(f"{pin.layer}={pin.tactic}" for pin in overrides.pins)
         given = {"pin": pins, "ban": overrides.bans, "prefer": overrides.prefers}
@@ -105,10 +105,10 @@ TIMING_CACHES = "timing-caches"
 
 
 def check_policy(policy: TacticPolicy, backend: Backend) -> None:
-    """Refuses what cannot be meant, and what the backend has not.
+    """Rejects conflicting options, and those that the backend lacks.
 
     Raises:
-        UsageError: a combination that cannot be meant.
+        UsageError: conflicting options.
         OptionUnsupportedError: the backend has no timing cache.
     """
     policy.check()
@@ -182,7 +182,7 @@ def plan_edits(
 
     Args:
         tables: of the build that recorded them; where a key has several, the last one counts.
-        overrides: what was asked for.
+        overrides: to keep.
         names: cache key -> further names of its operation: engine layers, ONNX nodes.
 
     Raises:
@@ -218,7 +218,7 @@ def edit_problems(edits: Sequence[CacheEdit], after: Mapping[str, str]) -> tuple
         after: key -> tactic hash, of the cache after the build.
     """
     return tuple(
-        f"{edit.op}: {edit.tactic_hash} ({edit.kernel}) was asked for, "
+        f"{edit.op}: {edit.tactic_hash} ({edit.kernel}) was requested, "
         f"the build took {after.get(edit.key, 'none')}"
         for edit in edits
         if after.get(edit.key) != edit.tactic_hash
@@ -233,7 +233,7 @@ def ban_problems(bans: Sequence[str], kernels: Mapping[str, str]) -> tuple[str, 
         kernels: engine layer -> kernel, where the builder names it.
     """
     return tuple(
-        f"{layer}: it uses {kernel}, which is banned"
+        f"{layer}: uses {kernel}, which is banned"
         for layer, kernel in kernels.items()
         if matches_any(kernel, bans)
     )
@@ -250,7 +250,7 @@ def _pinned(
         for table in _tables_of(pin.layer, by_key, names):
             before = pinned.setdefault(table.key, pin)
             if before.tactic != pin.tactic:
-                problem = f"it is pinned to {before.tactic} and to {pin.tactic}"
+                problem = f"pinned to both {before.tactic} and {pin.tactic}"
                 raise _unavailable(table, problem)
     return pinned
 
@@ -288,7 +288,7 @@ def _edit(table: CandidateTable, pin: Pin | None, overrides: TacticOverrides) ->
     if taken is None or taken.tactic_hash == table.selected:
         return None
     if not table.complete or table.selected is None:
-        raise _unavailable(table, "its table in the log is not complete, so nothing is certain")
+        raise _unavailable(table, "its candidate table in the log is incomplete")
     return CacheEdit(
         key=table.key,
         op=table.op,
@@ -303,7 +303,7 @@ def _edit(table: CandidateTable, pin: Pin | None, overrides: TacticOverrides) ->
 def _wanted(
     table: CandidateTable, pin: Pin | None, overrides: TacticOverrides
 ) -> tuple[Candidate | None, EditReason]:
-    """The candidate that the overrides ask for; None where they leave the builder's own choice."""
+    """The candidate that the overrides select; None where they leave the builder's own choice."""
     allowed = [c for c in table.candidates if not matches_any(c.kernel, overrides.bans)]
     if pin is not None:
         return _pinned_candidate(table, pin, allowed), "pin"

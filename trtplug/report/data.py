@@ -15,12 +15,12 @@ from trtplug.timing.accounting import CacheWord
 SCHEMA = "trtplug.report/1"
 
 NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
-"""What is assumed of an engine that was not run: the first of `assumptions` then."""
+"""Assumption for an engine that was not run: the first of `assumptions` then."""
 
 KernelStatus = Literal["chosen", "chosen_at_first_run", "none", "unknown"]
 """`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine
 first runs. `none`: the layer touches no tensor (it synchronises streams, or computes shapes).
-`unknown`: the builder says nothing."""
+`unknown`: the builder does not report it."""
 
 SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
 """`native_fused`: all of the site's nodes became one layer. `unknown`: they are in no layer."""
@@ -58,7 +58,7 @@ class ReportModel:
     parameters: int | None
     """Number of elements in initializers and in tensors of Constant nodes."""
     precision: str
-    """What `--precision` asked for: `keep`, `fp16` or `bf16`."""
+    """The `--precision` option: `keep`, `fp16` or `bf16`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class ReportLayer:
     kernel: str | None
     kernel_status: KernelStatus
     candidates: tuple[ReportCandidate, ...]
-    """Empty where the builder tries none, or does not say; the fastest first."""
+    """Empty where the builder tries none, or does not report them; the fastest first."""
     margin: float | None
     """By which part the fastest other candidate is slower than the chosen one; negative where a
     slower one was taken. None where either has no time."""
@@ -161,7 +161,7 @@ class ReportChoice:
     """What was planned for a site, and what the engine made of it."""
 
     choice: SiteChoice
-    """What was planned before the build; `ReportSite.outcome` says what came of it."""
+    """What was planned before the build; `ReportSite.outcome` has the result."""
     reason: str
     pair: str | None
     """Label of the pair whose one kernel takes the site; None where it has a kernel of its own."""
@@ -232,7 +232,7 @@ class ReportTypeShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTotals:
-    """Sums over the layers whose figures are known; the counts say how many are not."""
+    """Sums over the layers whose figures are known; others are counted."""
 
     layers: int
     flops: int
@@ -281,7 +281,7 @@ class ReportCandidateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTimingCache:
-    """What the build and its timing cache did for each other."""
+    """How the build used its timing cache."""
 
     word: CacheWord
     reason: str
@@ -291,7 +291,7 @@ class ReportTimingCache:
     keys_before: int
     keys_after: int
     hits: int | None
-    """Keys that the build asked for and found; None where it is not known what it asked for."""
+    """Keys that the build looked up and found; None where its lookups are not known."""
     misses: int
     """Keys that the build timed anew."""
     lost: int
@@ -313,7 +313,7 @@ class Report:
     backend: str
     backend_version: str
     gpus: tuple[ReportGpu, ...]
-    """Those asked for by name come first; the first one is shown in tables."""
+    """Those given by name come first; the first one is shown in tables."""
     shapes: tuple[ReportShape, ...]
     engine: ReportEngine
     flags: Mapping[str, str]

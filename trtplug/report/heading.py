@@ -54,7 +54,7 @@ def heading_facts(report: Report) -> tuple[Fact, ...]:
 def cache_words(cache: ReportTimingCache) -> str:
     """Such as `partial: 12 hits, 3 misses, 1 changed winner`, or why it was rejected."""
     counts = [
-        "hits not known" if cache.hits is None else plural(cache.hits, "hit"),
+        "hits unknown" if cache.hits is None else plural(cache.hits, "hit"),
         f"{cache.misses:,} {'miss' if cache.misses == 1 else 'misses'}",
     ]
     counts += [plural(cache.changed, "changed winner")] if cache.changed else []

@@ -21,7 +21,7 @@ from trtplug.report.rows import (
     total_bounds,
     type_rows,
 )
-from trtplug.report.sections import ASKED
+from trtplug.report.sections import OVERRIDES
 from trtplug.report.words import (
     UNKNOWN,
     format_bytes,
@@ -156,7 +156,7 @@ def _layer(row: LayerRow, nodes: Positions, tensors: dict[ReportTensor, int]) ->
         "outputs": _positions(layer.outputs, tensors),
         "margin": [row.margin, layer.margin],
         "near": layer.near_tie is True,
-        "asked": layer.selected_by if layer.selected_by in ASKED else "",
+        "override": layer.selected_by if layer.selected_by in OVERRIDES else "",
         "candidates": [_candidate(c) for c in layer.candidates],
     }
 

@@ -206,7 +206,7 @@ def _row(
         kernel_status=status,
         candidates=report_candidates(table) if table else (),
         margin=table.margin if table else None,
-        # What was asked for does not change from build to build.
+        # An override gives the same tactic in each build.
         near_tie=table.near_tie if table and selected_by == "builder" else None,
         selected_by=selected_by,
         cache_key=table.key if table else None,

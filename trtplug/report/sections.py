@@ -43,7 +43,7 @@ def sections(report: Report) -> tuple[Section, ...]:
     split = (s for s in report.sites if s.outcome in ("native_unfused", "unknown"))
     misses = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     islands = [_line(i.node, f"{visible(i.op_type)}: {visible(i.reason)}") for i in report.islands]
-    asked = [_about(x, _asked(x)) for x in report.layers if x.selected_by in ASKED]
+    overridden = [_about(x, _overridden(x)) for x in report.layers if x.selected_by in OVERRIDES]
     # Layers for which another build may take another kernel, the closest first.
     near = sorted((x for x in report.layers if x.near_tie), key=lambda layer: layer.margin or 0.0)
     unjoined = [
@@ -52,12 +52,12 @@ def sections(report: Report) -> tuple[Section, ...]:
     ]
     optional = (
         (f"Kept in float32: {len(islands):,}", islands),
-        (f"Tactics that were asked for, against the builder's choice: {len(asked):,}", asked),
+        (f"Tactics overridden by --pin, --ban or --prefer: {len(overridden):,}", overridden),
         (
             f"Near ties: {len(near):,} (by the builder's own timing of single kernels)",
             [_about(x, _near_tie(x)) for x in near],
         ),
-        (f"Candidates of no certain layer: {len(unjoined):,}", unjoined),
+        (f"Candidate tables without a layer: {len(unjoined):,}", unjoined),
         ("Warnings", [Line(name="", words=visible(line)) for line in report.warnings]),
     )
     found = (
@@ -125,11 +125,11 @@ def _choice(site: ReportSite, choice: ReportChoice) -> str:
     return f"{kept}{choice_words(choice)}; {moved}; {visible(choice.reason)}"
 
 
-ASKED = ("pin", "ban", "prefer")
-"""What of `selected_by` overrules the builder."""
+OVERRIDES = ("pin", "ban", "prefer")
+"""Values of `selected_by` that override the builder."""
 
 
-def _asked(layer: ReportLayer) -> str:
+def _overridden(layer: ReportLayer) -> str:
     margin = format_margin(layer.margin)
     return f" --{layer.selected_by}: {kernel_words(layer)}, margin {margin}"
 

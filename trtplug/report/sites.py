@@ -63,7 +63,7 @@ def _choice(
 def _tactic(unit: PlacedUnit, layer: ReportLayer, held: Held) -> str | None:
     """The tactic that the builder took.
 
-    The only one; else the only one whose kernel lies in the engine; else that whose number the
+    The only one; else the only one whose kernel is in the engine; else the one whose number the
     builder reports.
     """
     tactics = unit.ready.site.tactics
@@ -104,7 +104,7 @@ def dropped_sites(sites: tuple[ReportSite, ...]) -> tuple[str, ...]:
 def plugin_warnings(
     sites: tuple[ReportSite, ...], layers: Layers, offer: PluginOffer | None
 ) -> Iterator[str]:
-    """What of the plan did not come about, or could not be checked."""
+    """Planned plugins that the engine lacks, or that could not be checked."""
     if offer is None:
         return
     if offer.mode == "always" and not offer.placed:
@@ -120,7 +120,7 @@ def plugin_warnings(
 
 
 def refuse_dropped(report: Report, offer: PluginOffer | None) -> None:
-    """Whoever says `--plugin always` wants no engine without it, and no surprise in production.
+    """`--plugin always` accepts no engine that lacks a planned plugin.
 
     Raises:
         PluginDroppedError: a plugin of the plan is not in the engine.

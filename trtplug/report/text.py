@@ -122,7 +122,7 @@ def share_out(wanted: list[int], room: int) -> list[int]:
 
 
 def _kernel(row: LayerRow) -> str:
-    """Shorter where most rows would say the same; the heading has the long form."""
+    """Shorter, since it repeats in most rows; the heading has the long form."""
     return row.kernel.removeprefix("chosen ") if row.kernel == FIRST_RUN else row.kernel
 
 
@@ -169,7 +169,7 @@ def _fit(cell: str, width: int) -> str:
 
 
 def report_to_text(report: Report, width: int = 100, color: bool = False) -> str:
-    """The report as lines of at most `width` columns, or 60 where fewer are asked for."""
+    """The report as lines of at most `width` columns, at least 60."""
     width = max(width, NARROWEST)
     console = _console(width, color)
     facts = (*heading_facts(report), ("kernels", kernel_counts(report)))

@@ -42,17 +42,17 @@ function count(number, word) {
   return number.toLocaleString("en") + " " + word + (number === 1 ? "" : "s");
 }
 
-// What depends on the GPU or on the selected layer registers here, and is told of each change.
+// What depends on the GPU or on the selected layer registers here, and is called on each change.
 const onGpu = [];
 const onSelect = [];
 function setGpu(gpu) {
   state.gpu = gpu;
-  onGpu.forEach((tell) => tell());
+  onGpu.forEach((update) => update());
 }
 function select(position, from) {
   const before = state.selected;
   state.selected = position;
-  onSelect.forEach((tell) => tell(position, before, from));
+  onSelect.forEach((update) => update(position, before, from));
   const hash = position >= 0 ? "#layer-" + position : " ";
   try {
     history.replaceState(null, "", hash);

@@ -28,7 +28,7 @@ const layerColumns = [
     cell: (l) => [el("span", { title: l.type }, el("i", { class: "swatch " + fillClass(l.type) }), l.type),
       l.added ? el("span", { class: "tag added", title: "added by the builder: it holds no ONNX node" }, l.added) : null] },
   { key: "kernel", label: "Kernel", lines: true, sort: (l) => l.kernel, title: "Below it: who decided, type and format",
-    cell: (l) => two(l.chosen ? el("span", { title: l.kernel }, elided(l.kernel)) : el("span", { title: l.kernel }, l.kernel), (l.asked ? "by --" + l.asked + "; " : "") + l.tensors) },
+    cell: (l) => two(l.chosen ? el("span", { title: l.kernel }, elided(l.kernel)) : el("span", { title: l.kernel }, l.kernel), (l.override ? "by --" + l.override + "; " : "") + l.tensors) },
   { key: "flops", label: "FLOPs", lines: true, numeric: true, first: "descending", sort: (l) => l.flops[1],
     title: "Below it: operations a byte", cell: (l) => two(el("span", {}, l.flops[0]), l.intensity[0] + " /B") },
   { key: "bytes", label: "Bytes", numeric: true, first: "descending", sort: (l) => l.bytes[1], cell: (l) => l.bytes[0] },
