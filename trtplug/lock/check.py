@@ -60,20 +60,16 @@ def _layer_problems(lock: Lock) -> Iterator[str]:
 def _override_problems(lock: Lock) -> Iterator[str]:
     """Flags of `--pin` and `--ban` that the tactics and layers of the lock do not fulfil."""
     try:
-        pins = tuple(map(parse_pin, _overrides(lock, "pin")))
-        bans = _overrides(lock, "ban")
+        pin, ban = (from_flag(lock.flags.get(f, ""), OVERRIDE_SEPARATOR) for f in ("pin", "ban"))
+        pins = tuple(map(parse_pin, pin))
     except (UsageError, ValueError) as error:
         yield f"flags: {error}"
         return
-    for pin in pins:
-        here = [t for t in lock.tactics or () if pin.layer in _names(lock, t)]
-        if not here or not all(is_tactic(pin.tactic, t.kernel, t.tactic_hash) for t in here):
-            yield f"flag pin: {pin.layer}={pin.tactic} does not match the tactics"
-    yield from ban_problems(bans, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
-
-
-def _overrides(lock: Lock, name: str) -> tuple[str, ...]:
-    return from_flag(lock.flags.get(name, ""), OVERRIDE_SEPARATOR)
+    for given in pins:
+        here = [t for t in lock.tactics or () if given.layer in _names(lock, t)]
+        if not here or not all(is_tactic(given.tactic, t.kernel, t.tactic_hash) for t in here):
+            yield f"flag pin: {given.layer}={given.tactic} does not match the tactics"
+    yield from ban_problems(ban, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
 
 
 def _names(lock: Lock, tactic: LockTactic) -> set[str]:
@@ -101,18 +97,17 @@ def verify_locks(folder: Path) -> tuple[LockCheck, ...]:
         DocumentError: a manifest or lock is missing, or cannot be read.
     """
     manifest = read_manifest(folder)
-    return tuple(_verify(folder, manifest, target) for target in manifest.targets)
-
-
-def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockCheck:
-    lock = read_lock(folder / target.sm / LOCK)
-    problems = [
-        *map(str, _manifest_differences(lock, manifest, target)),
-        *_engine_problems(folder, lock),
-        *_cache_problems(folder, lock),
-        *consistency_problems(lock),
-    ]
-    return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
+    checks = []
+    for target in manifest.targets:
+        lock = read_lock(folder / target.sm / LOCK)
+        problems = (
+            *map(str, _manifest_differences(lock, manifest, target)),
+            *_engine_problems(folder, lock),
+            *_cache_problems(folder, lock),
+            *consistency_problems(lock),
+        )
+        checks.append(LockCheck(target=target.target, lock=lock, problems=problems))
+    return tuple(checks)
 
 
 def _manifest_differences(

@@ -123,13 +123,13 @@ class ReportInputs:
 def make_report(inputs: ReportInputs) -> Report:
     """The report."""
     plan, facts, tactics, offer = inputs.plan, inputs.facts, inputs.tactics, inputs.offer
-    names = inputs.source.prepared.names
+    model, names = facts.model, inputs.source.prepared.names
     profiles = tuple(
         p for name in inputs.target.gpus if (p := find_profile(name, inputs.profiles)) is not None
     )
     joined = join_tables(inputs.listing.layers if inputs.listing else (), tactics.tables)
     selected_by = tactics.selected_by()
-    dtypes = {spec.name: spec.dtype for spec in facts.model.inputs}
+    dtypes = {spec.name: spec.dtype for spec in model.inputs}
     layers: tuple[ReportLayer, ...] = ()
     if inputs.listing is not None:
         context = LayerContext(
@@ -148,7 +148,16 @@ def make_report(inputs: ReportInputs) -> Report:
     return Report(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
-        model=_model(inputs),
+        model=ReportModel(
+            file=model.path.name,
+            sha256=model.sha256,
+            ir_version=model.ir_version,
+            opset=model.opset,
+            producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
+            nodes=len(facts.nodes),
+            parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
+            precision=plan.precision,
+        ),
         target=inputs.target.target,
         backend=plan.backend,
         backend_version=inputs.outcome.builder_version,
@@ -173,20 +182,6 @@ def make_report(inputs: ReportInputs) -> Report:
         totals=report_totals(layers, sites, near_misses),
         assumptions=(*_ran(inputs), *ASSUMPTIONS),
         warnings=(*_warnings(inputs), *plugin_warnings(sites, layers, offer)),
-    )
-
-
-def _model(inputs: ReportInputs) -> ReportModel:
-    model = inputs.facts.model
-    return ReportModel(
-        file=model.path.name,
-        sha256=model.sha256,
-        ir_version=model.ir_version,
-        opset=model.opset,
-        producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
-        nodes=len(inputs.facts.nodes),
-        parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
-        precision=inputs.plan.precision,
     )
 
 

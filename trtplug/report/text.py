@@ -83,13 +83,14 @@ def layer_table(report: Report, rows: tuple[LayerRow, ...], width: int) -> Table
     figures = layer_figures(report, rows)
     if "margin" in figures:
         figures["margin"] = tuple(map(_margin, figures["margin"]))
+    formats = _Column(heading="format", cells=tuple(map(_format, rows)))
     columns = (
         _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
         _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
         _Column(heading="type", cells=tuple(r.type for r in rows), is_name=True),
         _Column(heading="ONNX nodes", cells=tuple(map(node_words, rows)), is_name=True),
         _Column(heading="kernel", cells=tuple(map(_kernel, rows)), is_name=True),
-        *([_Column(heading="format", cells=tuple(map(_format, rows)))] * (width >= FORMATS_FROM)),
+        *([formats] if width >= FORMATS_FROM else []),
         *_figures(figures),
     )
     fixed = sum(c.width for c in columns if not c.is_name) + len(columns) - 1
