@@ -158,30 +158,28 @@ def verify_bundle(folder: Path) -> BundleCheck:
     """
     manifest = read_manifest(folder)
     listed = manifest.every_file()
-    problems = [p for f in listed if (p := _compare(folder, f))]
+    problems = [f"{f.path}: {problem}" for f in listed if (problem := _problem(folder, f))]
     problems += [f"{path}: not in the manifest" for path in unexpected_files(folder, manifest)]
     return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
 
 
-def _compare(folder: Path, listed: ManifestFile) -> str:
+def _problem(folder: Path, listed: ManifestFile) -> str:
+    """How a file differs from its record; empty where it does not."""
     file = file_inside(folder, listed.path)
     if file is None:
-        return f"{listed.path}: outside the bundle, or a link"
+        return "outside the bundle, or a link"
     try:
         if file.exists() and not file.is_file():
-            return f"{listed.path}: not a regular file"
+            return "not a regular file"
         size = file.stat().st_size
         if size != listed.bytes:
-            return f"{listed.path}: {size} bytes, the manifest says {listed.bytes}"
-        return (
-            ""
-            if sha256_of(file) == listed.sha256
-            else f"{listed.path}: SHA-256 does not match the manifest"
-        )
+            return f"{size} bytes, the manifest says {listed.bytes}"
+        same = sha256_of(file) == listed.sha256
+        return "" if same else "SHA-256 does not match the manifest"
     except FileNotFoundError:
-        return f"{listed.path}: missing"
+        return "missing"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return f"{listed.path}: {getattr(error, 'strerror', None) or error}"
+        return f"{getattr(error, 'strerror', None) or error}"
 
 
 def unexpected_files(folder: Path, manifest: Manifest) -> list[str]:
