@@ -12,13 +12,13 @@ from trtplug.profile import GpuProfile
 from trtplug.report.bounds import Work, bound_us, known_sum
 from trtplug.report.candidates import Joined, report_candidates
 from trtplug.report.data import Added, KernelStatus, ReportLayer, ReportTensor, SelectedBy
-from trtplug.report.model_facts import ModelFacts
 from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trtplug.backends.layer_listing import EngineLayer, LayerTensor
+    from trtplug.report.model_facts import ModelFacts  # noqa: TC004
     from trtplug.tensor import Sizes
 
 
