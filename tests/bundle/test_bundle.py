@@ -140,7 +140,7 @@ def test_each_changed_byte_is_found_and_named(tmp_path: Path):
         place = random.Random(0).randrange(len(good))
         file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
         assert verify_bundle(tmp_path / "out").problems == (
-            f"sm_89/{name}: its bytes have changed",
+            f"sm_89/{name}: SHA-256 does not match the manifest",
         )
         file.write_bytes(good)
 
@@ -165,9 +165,7 @@ def test_manifest_that_points_outside_is_not_followed(tmp_path: Path, path: str)
     (tmp_path / "secret").write_text("secret")
     file = tmp_path / "out/manifest.json"
     file.write_text(file.read_text().replace('"sm_89/report.json"', f'"{path}"'))
-    assert (
-        f"{path}: lies outside the bundle, or is a link" in verify_bundle(tmp_path / "out").problems
-    )
+    assert f"{path}: outside the bundle, or a link" in verify_bundle(tmp_path / "out").problems
 
 
 @pytest.mark.parametrize("name", ["\\u0000", "x" * 300, "sm_89", "fifo"])

@@ -7,8 +7,7 @@ import pytest
 from tests.bundle.samples import publish
 from trtplug.cli.build_options import read_policy
 from trtplug.errors import DocumentError, UsageError
-from trtplug.lock.pins import Pin
-from trtplug.lock.policy import TacticPolicy
+from trtplug.lock.policy import Pin, TacticPolicy
 
 
 def test_nothing_given_is_the_default():

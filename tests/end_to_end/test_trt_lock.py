@@ -266,8 +266,8 @@ def test_a_lock_whose_files_or_fields_contradict_each_other(site: Site):
     for name, change, words in (
         ("timing.cache.json", lambda s: s["identity"].update(driver="1"), "driver: 1, not 580"),
         ("lock.json", lambda x: x["timing_cache"].update(keys=99), "keys is not 3"),
-        ("lock.json", lambda x: x["tactics"].append(x["tactics"][0]), "it is there 2 times"),
-        ("lock.json", lambda x: x["flags"].update(pin="conv0=0x1"), "flag pin: conv0=0x1 is not"),
+        ("lock.json", lambda x: x["tactics"].append(x["tactics"][0]), "listed 2 times"),
+        ("lock.json", lambda x: x["flags"].update(pin="conv0=0x1"), "conv0=0x1 does not match"),
     ):
         shutil.rmtree(site.work / "out")
         shutil.copytree(kept, site.work / "out")

@@ -67,7 +67,7 @@ def test_a_pinned_layer_has_its_tactic_and_no_other_layer_changes(
     assert chosen(site) == [plain[0], (SLOW, "pin"), plain[2]]
     assert "pass 1 of 2: recording the tactics of each layer" in ran.err
     assert "pass 2 of 2: building with 1 tactic changed" in ran.err
-    assert "Tactics that were asked for, against the builder's choice: 1" in ran.out
+    assert "Tactics overridden by --pin, --ban or --prefer: 1" in ran.out
     # The candidates are those of the first pass, with the builder's own times.
     pinned = report_of(site)["layers"][1]
     assert len(pinned["candidates"]) == 6
@@ -236,8 +236,8 @@ def test_pins_where_the_engine_names_no_kernel_as_the_log_does(site: Site):
     ("flags", "words"),
     [
         (("--pin", "conv0"), "is not LAYER=TACTIC"),
-        (("--pin", "conv0=a", "--require-cache"), "--require-cache is about the store's"),
-        (("--ban", "a", "--locked", "x"), "--pin, --ban and --prefer cannot be honoured"),
+        (("--pin", "conv0=a", "--require-cache"), "--require-cache needs the store's"),
+        (("--ban", "a", "--locked", "x"), "--pin, --ban and --prefer cannot apply"),
     ],
 )
 def test_wrong_use(site: Site, flags: tuple[str, ...], words: str):

@@ -96,7 +96,7 @@ def test_a_bundle_agrees_with_its_lock(bundle):
     assert verify(*bundle) == ()
 
 
-LIES = {
+CHANGED = {
     "model": ({"model": replace(TRT.model, sha256="f" * 64)}, "model: "),
     "target": ({"target": "rtx-1.7:sm_86"}, "target: rtx-1.7:sm_86, not rtx-1.7:sm_89"),
     "version": ({"backend_version": "9"}, "backend: rtx 9, not rtx 11.4.0.106"),
@@ -123,13 +123,13 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("name", CHANGED)
 def test_each_lie_of_a_lock_is_found(bundle, name):
     folder, lock = bundle
-    fields, words = LIES[name]
+    fields, words = CHANGED[name]
     problem, *more = verify(folder, replace(lock, **fields))
     assert problem.startswith(words)
-    # What the cache's sidecar and the manifest both say is told of each.
+    # A field that is in both sidecar and manifest is reported for each.
     assert all(p.startswith(("sm_89/timing.cache: ", "timing_cache.keys is not ")) for p in more)
     assert len(more) <= 1
 
@@ -246,7 +246,7 @@ def test_a_cache_whose_sidecar_tells_of_another_build_is_not_replayed(sidecar, w
 def test_a_lock_that_contradicts_itself_or_has_no_cache_is_not_replayed():
     twice = replace(TRT, tactics=(*TRT.tactics, TRT.tactics[0]))
     problems = replay_problems_before(twice, twice, TRT.winners, SIDECAR)
-    assert problems[0] == "the lock contradicts itself: 0xa: it is there 2 times"
+    assert problems[0] == "the lock contradicts itself: 0xa: listed 2 times"
     bare = replace(TRT, timing_cache=None)
     assert replay_problems_before(bare, bare, TRT.winners, SIDECAR) == (
         "the lock names no timing cache",
@@ -255,7 +255,7 @@ def test_a_lock_that_contradicts_itself_or_has_no_cache_is_not_replayed():
 
 def test_a_lock_without_tactics_is_not_replayed():
     (problem,) = replay_problems_before(RTX, RTX, {}, SIDECAR)
-    assert "nothing to replay" in problem
+    assert problem == "the lock records no tactics to replay"
 
 
 TAMPERED = {
@@ -279,7 +279,7 @@ def test_tampered_caches_are_refused_before_and_after(name):
         assert words in caught.value.message
 
 
-ASKED = {
+INPUTS = {
     "model": {"model": replace(TRT.model, sha256="f" * 64)},
     "gpu": {"gpu": replace(TRT.gpu, name="NVIDIA H100")},
     "flags": {"flags": {"tf32": "off"}},
@@ -290,9 +290,9 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", INPUTS)
 def test_other_inputs_are_refused(name):
-    other = replace(TRT, **ASKED[name])
+    other = replace(TRT, **INPUTS[name])
     assert len(replay_problems_before(TRT, other, TRT.winners, SIDECAR)) == 1
     assert len(replay_problems_after(TRT, other, TRT.winners)) == 1
 

@@ -31,7 +31,7 @@ def test_pins_are_found_by_operation_layer_and_node(pin: str):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"tactics": (*TRT.tactics[:1], *TRT.tactics)}, "0xa: it is there 2 times"),
+        ({"tactics": (*TRT.tactics[:1], *TRT.tactics)}, "0xa: listed 2 times"),
         ({"tactics": TRT.tactics[:1]}, "timing_cache.keys is not 1, "),
         (
             {"timing_cache": replace(TRT.timing_cache, keys=10**4000)},
@@ -41,12 +41,12 @@ def test_pins_are_found_by_operation_layer_and_node(pin: str):
             {"tactics": (TRT.tactics[0], tactic("0xb", "0x7"))},
             "conv1_myl0_2: tactic 0x2, its key has 0x7",
         ),
-        (flags(pin="conv1=0x9"), "flag pin: conv1=0x9 is not what the tactics have"),
-        (flags(pin="conv9=0x2"), "flag pin: conv9=0x2 is not what the tactics have"),
-        (flags(pin="conv1=fprop"), "flag pin: conv1=fprop is not what the tactics have"),
+        (flags(pin="conv1=0x9"), "flag pin: conv1=0x9 does not match the tactics"),
+        (flags(pin="conv9=0x2"), "flag pin: conv9=0x2 does not match the tactics"),
+        (flags(pin="conv1=fprop"), "flag pin: conv1=fprop does not match the tactics"),
         (flags(pin="nonsense"), "flags: --pin 'nonsense' is not LAYER=TACTIC"),
         (flags(ban='"x'), "flags: "),
-        (flags(ban="x; fp*"), "conv0+relu0_myl0_1: it uses fprop, which is banned"),
+        (flags(ban="x; fp*"), "conv0+relu0_myl0_1: uses fprop, which is banned"),
     ],
 )
 def test_each_contradiction_is_told(fields: dict[str, object], words: str):

@@ -40,7 +40,7 @@ def test_sites_carry_the_choice_and_the_kernel(tmp_path):
     plugin, native = lock_of(tmp_path, report).sites
     assert (plugin.choice, plugin.tactic, plugin.ptx_sha256) == ("plugin", "igemm", "ab")
     assert plugin.kit_sha256 == "cd"
-    # What the engine does not hold is no choice, whatever was planned.
+    # A planned plugin that the engine lacks is not recorded as a choice.
     assert (native.choice, native.tactic, native.ptx_sha256) == ("native", None, None)
     assert native.kit_sha256 is None
     assert native.nodes == ("conv1", "relu1")

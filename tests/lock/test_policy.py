@@ -16,8 +16,13 @@ from trtplug.errors import (
     UsageError,
 )
 from trtplug.lock.check import check_lock
-from trtplug.lock.pins import TacticOverrides
-from trtplug.lock.policy import TacticPolicy, check_policy, open_lock, override_flags
+from trtplug.lock.policy import (
+    TacticOverrides,
+    TacticPolicy,
+    check_policy,
+    open_lock,
+    override_flags,
+)
 
 
 @pytest.mark.parametrize(

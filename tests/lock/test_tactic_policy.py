@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from trtplug.errors import UsageError
-from trtplug.lock.pins import Pin, TacticOverrides
-from trtplug.lock.policy import OVERRIDE_FLAGS, TacticPolicy
+from trtplug.lock.policy import OVERRIDE_FLAGS, Pin, TacticOverrides, TacticPolicy
 
 OVERRIDES = TacticOverrides(
     pins=(Pin(layer="b", tactic="0x1"), Pin(layer="a", tactic="k")), bans=("x*",), prefers=("y*",)

@@ -213,7 +213,7 @@ def small_report() -> Report:
 
 
 def make_choice(**fields) -> ReportChoice:
-    """Native, where nothing else is said."""
+    """Native by default."""
     given = {
         "choice": "native",
         "reason": "nothing measured here",

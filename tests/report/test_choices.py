@@ -105,14 +105,14 @@ def test_reformats_around_it_are_listed(built):
 def test_tactic_and_digests_where_they_are_known(built):
     _, offer = built
     (first, *_), site = offer.placed, offer.placed[0].ready.site
-    _, (told, *_) = rows(built, *KEPT)
-    assert told.choice.kit_sha256 == site.digest
-    assert told.choice.tactics == tuple(k.tactic for k in site.kernels)
+    _, (row, *_) = rows(built, *KEPT)
+    assert row.choice.kit_sha256 == site.digest
+    assert row.choice.tactics == tuple(k.tactic for k in site.kernels)
     if len(site.kernels) == 1:
-        assert told.choice.tactic == site.kernels[0].tactic
-        assert told.choice.kernel_sha256 == site.kernels[0].ptx_sha256
+        assert row.choice.tactic == site.kernels[0].tactic
+        assert row.choice.kernel_sha256 == site.kernels[0].ptx_sha256
     else:
-        assert (told.choice.tactic, told.choice.kernel_sha256) == (None, None)
+        assert (row.choice.tactic, row.choice.kernel_sha256) == (None, None)
     assert first.node == "conv0"
 
 
@@ -126,9 +126,9 @@ def test_a_tactic_that_the_builder_tells_by_number(built):
             timed_by="builder",
         )  # fmt: skip
         changed = (layers[0], replace(layers[1], candidates=(chosen,)), *layers[2:])
-        told = report_sites(facts, changed, offer)[0].choice
-        assert (told.tactic is not None) == known
-        assert (told.kernel_sha256 is not None) == known
+        row = report_sites(facts, changed, offer)[0].choice
+        assert (row.tactic is not None) == known
+        assert (row.kernel_sha256 is not None) == known
 
 
 def test_a_dropped_plugin_warns_and_with_always_fails(built):

@@ -48,7 +48,7 @@ CACHE = ReportTimingCache(
     ("fields", "words"),
     [
         ({}, "partial: 9 hits, 1 miss"),
-        ({"hits": None, "misses": 2}, "partial: hits not known, 2 misses"),
+        ({"hits": None, "misses": 2}, "partial: hits unknown, 2 misses"),
         (
             {"changed": 1, "lost": 2},
             "partial: 9 hits, 1 miss, 1 changed winner, 2 lost keys",

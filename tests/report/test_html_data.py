@@ -33,7 +33,7 @@ def test_layers_nodes_and_tensors_refer_to_each_other_by_position() -> None:
     assert [data["layers"][p]["index"] for p in site["layers"]] == [7, 6]
 
 
-def test_each_tensor_is_told_once() -> None:
+def test_each_tensor_is_there_once() -> None:
     data = _data(chain_report(50))
     assert len(data["tensors"]) == 1 + 2 * 50
 
@@ -55,7 +55,7 @@ def test_every_gpu_has_its_bounds() -> None:
     assert [g["name"] for g in data["gpus"]] == ["GeForce RTX 4090 (rtx4090)", "L4 (l4)"]
     assert [b["us"] for b in data["layers"][2]["bounds"]] == ["0.01", "0.02"]
     assert [t["us"] for t in data["totals"]] == ["1.51", "4.12"]
-    assert {t["name"] for t in data["types"]} == {"gemm", "kgen", "runtime_fusion", "shape_call"}
+    assert {t["type"] for t in data["types"]} == {"gemm", "kgen", "runtime_fusion", "shape_call"}
 
 
 @given(st.text(st.characters()))

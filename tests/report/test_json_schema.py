@@ -6,11 +6,11 @@ import json
 import jsonschema
 import pytest
 
+from tests.report.json_schema import SCHEMA_FILE, report_schema, report_schema_text
 from tests.report.sample_detector import realistic_report
 from tests.report.samples import chain_report, small_report
 from tests.report.test_to_json import BAD_FIELDS
 from trtplug.document import to_json
-from trtplug.report.json_schema import SCHEMA_FILE, report_schema, report_schema_text
 
 
 @pytest.fixture(scope="module")

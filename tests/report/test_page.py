@@ -309,7 +309,7 @@ def test_sites_tell_what_was_planned_and_what_it_brought(opened: Callable[..., P
     assert "not a layer" in row.text
     row.find_elements("css selector", "td")[-1].find_element("css selector", "a").click()
     assert page.one("#layer-table tr.selected").get_attribute("id") == "layer-1"
-    # Where no backend takes plugins nothing is said of them.
+    # Where no backend takes plugins they are not mentioned.
     assert "Planned" not in opened(realistic_report()).one("#site-table thead").text
 
 

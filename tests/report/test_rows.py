@@ -17,7 +17,6 @@ from trtplug.report.rows import (
     kernel_words,
     layer_rows,
     left_out_words,
-    near_misses_by_reason,
     node_words,
     tensors_words,
     total_bounds,
@@ -112,7 +111,6 @@ def test_words_for_lists() -> None:
     rows = layer_rows(small_report())
     assert node_words(rows[0]) == "-"
     assert node_words(rows[2]) == "<script>alert(1)</script> +2"
-    assert near_misses_by_reason(small_report()) == (("output-also-used", 2), ("no-activation", 1))
     left_out = layer_rows(chain_report(4))
     assert left_out_words(left_out[:1]).startswith("1 more layer is in report.html")
     assert left_out_words(left_out[:2]).endswith("(50.0% of the bound)")

@@ -71,7 +71,7 @@ def test_candidates_of_no_layer_say_why() -> None:
         why="no layer",
     )
     section = sections(replace(chain_report(2), unjoined_candidates=(table,)))[-1]
-    assert section.title == "Candidates of no certain layer: 1"
+    assert section.title == "Candidate tables without a layer: 1"
     assert [(x.name, x.words) for x in section.lines] == [(r"a\nb", "3 candidates; no layer")]
 
 
@@ -95,15 +95,15 @@ def test_plugins_are_counted_and_sites_in_no_layer_listed() -> None:
     ]
 
 
-def test_tactics_that_were_asked_for_are_listed() -> None:
+def test_overridden_tactics_are_listed() -> None:
     report = small_report()
     titles = [s.title for s in sections(report)]
-    assert not any("asked for" in title for title in titles)
+    assert not any("overridden" in title for title in titles)
     pinned = replace(report.layers[2], selected_by="pin", margin=-0.5, near_tie=None)
     replayed = replace(report.layers[3], selected_by="lock")
     changed = replace(report, layers=(*report.layers[:2], pinned, replayed, *report.layers[4:]))
-    (section,) = (s for s in sections(changed) if "asked for" in s.title)
-    assert section.title == "Tactics that were asked for, against the builder's choice: 1"
+    (section,) = (s for s in sections(changed) if "overridden" in s.title)
+    assert section.title == "Tactics overridden by --pin, --ban or --prefer: 1"
     assert [line.words for line in section.lines] == [
         "layer 2 --pin: chosen at first run, margin -50.0%"
     ]

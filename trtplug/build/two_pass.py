@@ -13,7 +13,7 @@ from trtplug.backends.tactic_table import CandidateTable
 from trtplug.build.finish import consume_listing, read_tables
 from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
 from trtplug.errors import TacticUnavailableError
-from trtplug.lock.pins import (
+from trtplug.lock.policy import (
     CacheEdit,
     ban_problems,
     edit_problems,

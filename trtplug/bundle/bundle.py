@@ -10,7 +10,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from trtplug.bundle.manifest import ManifestTarget
+from trtplug.bundle.manifest import ManifestTarget, read_manifest, unexpected_files
 from trtplug.document import from_own_json, to_json
 from trtplug.errors import (
     DocumentError,
@@ -40,7 +40,7 @@ def bundle_folder(out: Path) -> Iterator[Path]:
     A bundle at that path is replaced in one step where the system can exchange two folders.
 
     Raises:
-        OutputInTheWayError: `out` is something else than a bundle of ours.
+        OutputInTheWayError: `out` is not a bundle.
         OutputError: it cannot be written.
     """
     refuse_if_in_the_way(out)
@@ -53,31 +53,27 @@ def bundle_folder(out: Path) -> Iterator[Path]:
 
 def refuse_if_in_the_way(out: Path) -> None:
     """Raises OutputInTheWayError for what must not be replaced, OutputError for what cannot be."""
-    with as_output_error(out):
-        _refuse_if_in_the_way(out)
-
-
-def _refuse_if_in_the_way(out: Path) -> None:
     try:
         str(out.absolute()).encode()
     except UnicodeEncodeError as error:
         # The path goes to the builder, which takes UTF-8 alone.
         problem = "its path is not UTF-8; choose another"
         raise OutputError(path=ascii(str(out)), problem=problem) from error
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise OutputInTheWayError(path=str(out), problem="it is no folder")
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    from trtplug.bundle.manifest import MANIFEST, files_below, read_manifest
+    with as_output_error(out):
+        if out.is_symlink() or (out.exists() and not out.is_dir()):
+            raise OutputInTheWayError(path=str(out), problem="not a folder")
+        if out.is_dir() and any(out.iterdir()):
+            _refuse_other_files(out)
 
+
+def _refuse_other_files(out: Path) -> None:
     try:
         manifest = read_manifest(out)
     except DocumentError as error:
-        problem = "it is a folder that holds something else than a bundle"
+        problem = "the folder is not empty and not a bundle"
         raise OutputInTheWayError(path=str(out), problem=problem) from error
-    unexpected = sorted(files_below(out) - {f.path for f in manifest.every_file()} - {MANIFEST})
-    if unexpected:
-        problem = f"it holds files that no build put there, such as {unexpected[0]}"
+    if unexpected := unexpected_files(out, manifest):
+        problem = f"it has files that its manifest does not list, such as {unexpected[0]}"
         raise OutputInTheWayError(path=str(out), problem=problem)
 
 
@@ -107,17 +103,17 @@ _TARGET = "target.json"
 
 
 def put_entry(folder: Path, target: ManifestTarget, entry: Path) -> None:
-    """Copies a target's files, and what the manifest says of it, into a store entry."""
+    """Copies a target's files and its manifest record into a store entry."""
     for file in target.files:
         shutil.copyfile(folder / file.path, entry / file.path.rpartition("/")[2])
     (entry / _TARGET).write_text(to_json(target), encoding="utf-8")
 
 
 def read_entry(entry: Path) -> ManifestTarget | None:
-    """What the manifest said of the target in a store entry; None where that cannot be read."""
+    """The manifest record of the target in a store entry; None where it cannot be read."""
     try:
-        return from_own_json(ManifestTarget, (entry / _TARGET).read_bytes())
-    except (ValueError, FileNotFoundError):
+        return from_own_json(ManifestTarget, read_bytes(entry / _TARGET))
+    except (ValueError, FileUnreadableError):
         return None
 
 
@@ -128,15 +124,17 @@ def take_entry(entry: Path, folder: Path, planned: PlannedTarget) -> ManifestTar
     for the planned target, or a miss, and no path of it leads anywhere else. Another process may
     clear the entry away meanwhile; then nothing of it is left in the bundle.
     """
+    target = read_entry(entry)
+    if target is None:
+        return None
     places: list[Path] = []
     try:
-        target = from_own_json(ManifestTarget, read_bytes(entry / _TARGET))
         sources = _sources(entry, target, planned)
         (folder / planned.sm).mkdir(exist_ok=True)
         for path, source in sources.items():
             places.append(folder / path)
             shutil.copyfile(source, folder / path)
-    except (ValueError, FileNotFoundError, FileUnreadableError) as error:
+    except (ValueError, FileNotFoundError) as error:
         _log.info("store entry %s is not used: %s", entry.name, error)
         for place in places:
             place.unlink(missing_ok=True)

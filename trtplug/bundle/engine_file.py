@@ -43,15 +43,15 @@ _CHUNK_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineHeader:
-    """What the first 64 bytes of an engine file say."""
+    """The first 64 bytes of an engine file, decoded."""
 
     magic: str
     total_bytes: int
-    """Size of the engine, header included, as it says itself."""
+    """Size of the engine in the header, header included."""
     builder_version: str
     """Such as `1.7.1.116`."""
     complete: bool
-    """Whether the file is as long as its header says."""
+    """Whether the file has the size in its header."""
     prefix_bytes: int
     """Bytes before the header: some tools put a JSON text of their own in front of an engine, and
     TensorRT then refuses the file."""

@@ -91,7 +91,7 @@ class ManifestTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFailure:
-    """A target that was asked for and not built."""
+    """A requested target that was not built."""
 
     target: str
     code: str
@@ -147,7 +147,7 @@ class BundleCheck:
     manifest: Manifest
     files: int
     problems: tuple[str, ...]
-    """One sentence a file, each naming it; empty where all is as it was written."""
+    """One sentence a file, each naming it; empty where all match."""
 
 
 def verify_bundle(folder: Path) -> BundleCheck:
@@ -158,29 +158,31 @@ def verify_bundle(folder: Path) -> BundleCheck:
     """
     manifest = read_manifest(folder)
     listed = manifest.every_file()
-    problems = [p for f in listed if (p := _compare(folder, f))]
-    unexpected = files_below(folder) - {f.path for f in listed} - {MANIFEST}
-    problems += [f"{path}: not in the manifest" for path in sorted(unexpected)]
+    problems = [f"{f.path}: {problem}" for f in listed if (problem := _problem(folder, f))]
+    problems += [f"{path}: not in the manifest" for path in unexpected_files(folder, manifest)]
     return BundleCheck(manifest=manifest, files=len(listed), problems=tuple(problems))
 
 
-def _compare(folder: Path, listed: ManifestFile) -> str:
+def _problem(folder: Path, listed: ManifestFile) -> str:
+    """How a file differs from its record; empty where it does not."""
     file = file_inside(folder, listed.path)
     if file is None:
-        return f"{listed.path}: lies outside the bundle, or is a link"
+        return "outside the bundle, or a link"
     try:
         if file.exists() and not file.is_file():
-            return f"{listed.path}: no regular file"
+            return "not a regular file"
         size = file.stat().st_size
         if size != listed.bytes:
-            return f"{listed.path}: {size} bytes, the manifest says {listed.bytes}"
-        return "" if sha256_of(file) == listed.sha256 else f"{listed.path}: its bytes have changed"
+            return f"{size} bytes, the manifest says {listed.bytes}"
+        same = sha256_of(file) == listed.sha256
+        return "" if same else "SHA-256 does not match the manifest"
     except FileNotFoundError:
-        return f"{listed.path}: missing"
+        return "missing"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return f"{listed.path}: {getattr(error, 'strerror', None) or error}"
+        return f"{getattr(error, 'strerror', None) or error}"
 
 
-def files_below(folder: Path) -> set[str]:
-    """Paths of all files in a folder, below it, with `/`."""
-    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+def unexpected_files(folder: Path, manifest: Manifest) -> list[str]:
+    """Files of a bundle that its manifest does not list, with `/`, in order of their names."""
+    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+    return sorted(found - {f.path for f in manifest.every_file()} - {MANIFEST})

@@ -337,8 +337,7 @@ def read_policy(options: Mapping[str, Any]) -> TacticPolicy:
         UsageError: a bad value or combination.
         DocumentError: `--locked` names a folder that is not a bundle.
     """
-    from trtplug.lock.pins import TacticOverrides, parse_pin
-    from trtplug.lock.policy import TacticPolicy
+    from trtplug.lock.policy import TacticOverrides, TacticPolicy, parse_pin
 
     policy = TacticPolicy(
         overrides=TacticOverrides(

@@ -1,4 +1,4 @@
-"""Whether a lock agrees with itself: what it says twice must be said alike. Pure."""
+"""A lock checked: against itself, its bundle, this machine, and a build that replays it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from trtplug.files import file_inside
 from trtplug.globs import from_flag
 from trtplug.lock.diff import diff_locks, input_differences, tactic_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
-from trtplug.lock.pins import ban_problems, is_tactic, parse_pin
-from trtplug.lock.policy import OVERRIDE_SEPARATOR
+from trtplug.lock.policy import OVERRIDE_SEPARATOR, ban_problems, is_tactic, parse_pin
 from trtplug.store import sha256_of
 from trtplug.timing.files import CACHE, Flawed, read_pair
 from trtplug.timing.identity import Difference, implementation_flags, mapping_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from trtplug.backends.backend import Backend
     from trtplug.backends.gpu import Machine
-    from trtplug.bundle.manifest import Manifest, ManifestTarget
+    from trtplug.bundle.manifest import Manifest, ManifestModel, ManifestTarget
     from trtplug.lock.lock import LockTactic
     from trtplug.timing.files import Sidecar
 
@@ -42,10 +41,10 @@ def _key_problems(lock: Lock) -> Iterator[str]:
     tactics = lock.tactics or ()
     for key, count in Counter(t.key for t in tactics).items():
         if count > 1:
-            yield f"{key}: it is there {count} times"
+            yield f"{key}: listed {count} times"
     keys = lock.timing_cache.keys if lock.timing_cache is not None else len(tactics)
     if keys != len(tactics):
-        # A number may have any length; its digits help nobody.
+        # The number in the file may have any length, so it is not quoted.
         yield f"timing_cache.keys is not {len(tactics)}, the number of tactics"
 
 
@@ -54,27 +53,23 @@ def _layer_problems(lock: Lock) -> Iterator[str]:
     winners = lock.winners
     for layer in lock.layers:
         if layer.cache_key is not None and winners.get(layer.cache_key) != layer.tactic_hash:
-            theirs = winners.get(layer.cache_key)
-            yield f"{layer.name}: tactic {layer.tactic_hash}, its key has {theirs}"
+            recorded = winners.get(layer.cache_key)
+            yield f"{layer.name}: tactic {layer.tactic_hash}, its key has {recorded}"
 
 
 def _override_problems(lock: Lock) -> Iterator[str]:
     """Flags of `--pin` and `--ban` that the tactics and layers of the lock do not fulfil."""
     try:
-        pins = tuple(map(parse_pin, _overrides(lock, "pin")))
-        bans = _overrides(lock, "ban")
+        pin, ban = (from_flag(lock.flags.get(f, ""), OVERRIDE_SEPARATOR) for f in ("pin", "ban"))
+        pins = tuple(map(parse_pin, pin))
     except (UsageError, ValueError) as error:
         yield f"flags: {error}"
         return
-    for pin in pins:
-        here = [t for t in lock.tactics or () if pin.layer in _names(lock, t)]
-        if not here or not all(is_tactic(pin.tactic, t.kernel, t.tactic_hash) for t in here):
-            yield f"flag pin: {pin.layer}={pin.tactic} is not what the tactics have"
-    yield from ban_problems(bans, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
-
-
-def _overrides(lock: Lock, name: str) -> tuple[str, ...]:
-    return from_flag(lock.flags.get(name, ""), OVERRIDE_SEPARATOR)
+    for given in pins:
+        here = [t for t in lock.tactics or () if given.layer in _names(lock, t)]
+        if not here or not all(is_tactic(given.tactic, t.kernel, t.tactic_hash) for t in here):
+            yield f"flag pin: {given.layer}={given.tactic} does not match the tactics"
+    yield from ban_problems(ban, {x.name: x.kernel for x in lock.layers if x.kernel is not None})
 
 
 def _names(lock: Lock, tactic: LockTactic) -> set[str]:
@@ -88,7 +83,7 @@ def _names(lock: Lock, tactic: LockTactic) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockCheck:
-    """How one target's lock compares with what lies beside it."""
+    """How one target's lock compares with its bundle."""
 
     target: str
     lock: Lock
@@ -102,26 +97,31 @@ def verify_locks(folder: Path) -> tuple[LockCheck, ...]:
         DocumentError: a manifest or lock is missing, or cannot be read.
     """
     manifest = read_manifest(folder)
-    return tuple(_verify(folder, manifest, target) for target in manifest.targets)
-
-
-def _verify(folder: Path, manifest: Manifest, target: ManifestTarget) -> LockCheck:
-    lock = read_lock(folder / target.sm / LOCK)
-    problems = [
-        *map(str, _manifest_differences(lock, manifest, target)),
-        *_engine_problems(folder, lock),
-        *_cache_problems(folder, lock),
-        *consistency_problems(lock),
-    ]
-    return LockCheck(target=target.target, lock=lock, problems=tuple(problems))
+    checks = []
+    for target in manifest.targets:
+        lock = read_lock(folder / target.sm / LOCK)
+        problems = (
+            *map(str, _manifest_differences(lock, manifest, target)),
+            *_engine_problems(folder, lock),
+            *_cache_problems(folder, lock),
+            *consistency_problems(lock),
+        )
+        checks.append(LockCheck(target=target.target, lock=lock, problems=problems))
+    return tuple(checks)
 
 
 def _manifest_differences(
     lock: Lock, manifest: Manifest, target: ManifestTarget
 ) -> tuple[Difference, ...]:
-    """What the manifest says, and the lock does not."""
-    said = {
-        "model": manifest.model.sha256,
+    """Fields in which manifest and lock differ."""
+    plain = mapping_differences(_fields(target, manifest.model), _fields(lock, lock.model))
+    return plain + mapping_differences(target.flags, lock.flags, "flag ")
+
+
+def _fields(target: Lock | ManifestTarget, model: ManifestModel) -> dict[str, str]:
+    """What manifest and lock both have."""
+    return {
+        "model": model.sha256,
         "target": target.target,
         "backend": f"{target.backend} {target.backend_version}",
         "shapes": " ".join(target.shapes),
@@ -129,57 +129,52 @@ def _manifest_differences(
         "engine": target.engine.file,
         "engine sha256": target.engine.sha256,
     }
-    locked = {
-        "model": lock.model.sha256,
-        "target": lock.target,
-        "backend": f"{lock.backend} {lock.backend_version}",
-        "shapes": " ".join(lock.shapes),
-        "precision": lock.precision,
-        "engine": lock.engine.file,
-        "engine sha256": lock.engine.sha256,
-    }
-    plain = mapping_differences(said, locked)
-    return plain + mapping_differences(target.flags, lock.flags, "flag ")
 
 
-def _engine_problems(folder: Path, lock: Lock) -> list[str]:
-    file = _inside(folder, lock.engine.file)
+def _engine_problems(folder: Path, lock: Lock) -> Iterator[str]:
+    engine = lock.engine
+    file = _inside(folder, engine.file)
     if file is None:
-        return [f"{lock.engine.file}: missing, or outside the bundle"]
-    if sha256_of(file) != lock.engine.sha256:
-        return [f"{lock.engine.file}: SHA-256 does not match the lock"]
-    if canonical_sha256(file) != lock.engine.canonical_sha256:
-        return [f"{lock.engine.file}: its canonical digest is not the lock's"]
-    return []
+        yield f"{engine.file}: missing, or outside the bundle"
+    elif sha256_of(file) != engine.sha256:
+        yield f"{engine.file}: SHA-256 does not match the lock"
+    elif canonical_sha256(file) != engine.canonical_sha256:
+        yield f"{engine.file}: canonical digest does not match the lock"
 
 
-def _cache_problems(folder: Path, lock: Lock) -> list[str]:
+def _cache_problems(folder: Path, lock: Lock) -> Iterator[str]:
     cache = lock.timing_cache
     if cache is None:
-        return []
+        return
     file = _inside(folder, cache.file)
     if file is None:
-        return [f"{cache.file}: missing, or outside the bundle"]
+        yield f"{cache.file}: missing, or outside the bundle"
+        return
     entry = read_pair(file.with_name(file.name + ".json"), file, None)
     if isinstance(entry, Flawed):
-        return [f"{cache.file}: {entry}"]
-    if entry.sidecar.sha256 != cache.sha256:
-        return [f"{cache.file}: SHA-256 does not match the lock"]
-    differ = tactic_differences(lock, entry.sidecar.winners)
-    problems = [f"{cache.file}: {d}" for d in differ]
-    return problems + [f"{cache.file}: {d}" for d in _identity_differences(lock, entry.sidecar)]
+        yield f"{cache.file}: {entry}"
+    elif entry.sidecar.sha256 != cache.sha256:
+        yield f"{cache.file}: SHA-256 does not match the lock"
+    else:
+        winners = tactic_differences(lock, entry.sidecar.winners)
+        for difference in (*winners, *_identity_differences(lock, entry.sidecar)):
+            yield f"{cache.file}: {difference}"
 
 
 def _identity_differences(lock: Lock, sidecar: Sidecar) -> tuple[Difference, ...]:
     """Where the sidecar of a lock's cache has another machine, builder or build."""
     identity = sidecar.identity
     found = {f: getattr(identity, f) for f in ("gpu", "sm", "driver", "cuda", "builder")}
-    gpu = lock.gpu
-    here = {"builder": lock.backend_version}
-    if gpu is not None:
-        here |= {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
-    plain = mapping_differences(here, found)
+    wanted = {"builder": lock.backend_version, **_gpu(lock)}
+    plain = mapping_differences(wanted, found)
     return plain + mapping_differences(implementation_flags(lock.flags), identity.flags, "flag ")
+
+
+def _gpu(lock: Lock) -> dict[str, str]:
+    gpu = lock.gpu
+    if gpu is None:
+        return {}
+    return {"gpu": gpu.name, "sm": gpu.sm, "driver": gpu.driver, "cuda": gpu.cuda}
 
 
 def _inside(folder: Path, path: str) -> Path | None:
@@ -192,7 +187,7 @@ def _inside(folder: Path, path: str) -> Path | None:
 
 
 def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[Difference, ...]:
-    """In what this machine differs from the lock's; empty where the lock is qualified here.
+    """Where this machine differs from the lock's; empty where the lock is qualified here.
 
     Any GPU of the same name will do. On another GPU, driver, CUDA or builder a lock is unqualified:
     its tactics may not exist there, or be wrong. A lock of a builder that needed no GPU is bound to
@@ -203,20 +198,13 @@ def qualify(lock: Lock, machine: Machine, backend_version: str | None) -> tuple[
         machine: this one.
         backend_version: of the builder here; None where it is not installed.
     """
-    wanted = {"backend version": lock.backend_version}
+    wanted = {"backend version": lock.backend_version, **_gpu(lock)}
     found = {"backend version": backend_version or ""}
     if lock.gpu is not None:
         same = [gpu for gpu in machine.gpus if gpu.name == lock.gpu.name]
-        names = ", ".join(gpu.name for gpu in machine.gpus)
         sms = [str(gpu.sm) for gpu in same or machine.gpus]
-        wanted |= {
-            "gpu": lock.gpu.name,
-            "sm": lock.gpu.sm,
-            "driver": lock.gpu.driver,
-            "cuda": lock.gpu.cuda,
-        }
         found |= {
-            "gpu": same[0].name if same else names,
+            "gpu": same[0].name if same else ", ".join(gpu.name for gpu in machine.gpus),
             "sm": lock.gpu.sm if lock.gpu.sm in sms else ", ".join(sms),
             "driver": machine.driver or "",
             "cuda": machine.cuda or "",
@@ -238,7 +226,7 @@ def check_lock(lock: Lock, path: str, backend: Backend) -> None:
         LockUnqualifiedError: it was recorded on another GPU, driver or version.
     """
     differ = mapping_differences({"backend": lock.backend}, {"backend": backend.name})
-    require_replayed(path, tuple(map(str, differ)))
+    require_replayed(path, differ)
     require_qualified(lock, path, read_machine(), backend.version())
 
 
@@ -252,12 +240,12 @@ def replay_problems_before(
 
     Args:
         lock: to replay.
-        requested: of the build that was asked for; only what goes in is compared.
+        requested: of the requested build; only its inputs are compared.
         winners: key -> tactic hash of the timing cache that would be attached.
         sidecar: of that cache.
     """
     if lock.tactics is None:
-        return ("the lock records no tactics, so there is nothing to replay",)
+        return ("the lock records no tactics to replay",)
     if lock.timing_cache is None:
         return ("the lock names no timing cache",)
     problems = [
@@ -267,13 +255,13 @@ def replay_problems_before(
     ]
     if sidecar.sha256 != lock.timing_cache.sha256:
         problems.append(f"{CACHE}: SHA-256 does not match the lock")
-    # Where a tactic was changed its layers contradict it too, which would say the same again.
+    # A changed tactic contradicts its layers too: reporting both would repeat it.
     inner = () if problems else consistency_problems(lock)
     return (*problems, *(f"the lock contradicts itself: {p}" for p in inner))
 
 
 def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) -> tuple[str, ...]:
-    """In what a locked build did not do as its lock says; empty where it did.
+    """Where a locked build differs from its lock; empty where it does not.
 
     The engine's bytes are not compared: one choice of tactics gives other bytes in each build.
 
@@ -281,7 +269,7 @@ def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) ->
         lock: that was replayed.
         made: of the build.
         winners: key -> tactic hash of the timing cache after the build. Compared key by key, since
-            the builder's own flag for misses was reported to let some pass.
+            the builder's own flag for misses was reported to miss some.
     """
     diff = diff_locks(lock, made)
     layers = (
@@ -301,10 +289,10 @@ def replay_problems_after(lock: Lock, made: Lock, winners: Mapping[str, str]) ->
     )
 
 
-def require_replayed(path: str, problems: tuple[str, ...]) -> None:
+def require_replayed(path: str, problems: Sequence[str | Difference]) -> None:
     """Raises LockMismatchError where there are any."""
     if problems:
-        raise LockMismatchError(path=path, differences=problems)
+        raise LockMismatchError(path=path, differences=tuple(map(str, problems)))
 
 
 def require_same_digest(path: str, lock: Lock, made: Lock) -> None:
@@ -316,4 +304,4 @@ def require_same_digest(path: str, lock: Lock, made: Lock) -> None:
     name = "engine canonical sha256"
     wanted, found = lock.engine.canonical_sha256, made.engine.canonical_sha256
     differ = mapping_differences({name: wanted}, {name: found})
-    require_replayed(path, tuple(map(str, differ)))
+    require_replayed(path, differ)

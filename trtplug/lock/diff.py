@@ -2,27 +2,27 @@
 
 Layers are found again by the ONNX nodes in them, since their names hold counters and positions;
 those without nodes by their names without counters. The view by node shows how each node is
-run, whatever its layer is called and what else was fused into it. Pure.
+run, independent of layer names and of what else was fused into the layer. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass, fields
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from trtplug.timing.identity import Difference, mapping_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from trtplug.lock.lock import Lock, LockLayer, LockSite
 
 
 _COUNTER = re.compile(r"0x[0-9a-f]+|\d+")
 
-_PTX_DIGITS = 16
+_DIGEST_SHOWN = 16
 
 LayerChangeKind = Literal["added", "removed", "changed", "renamed"]
 
@@ -65,7 +65,7 @@ class LockDiff:
     sites: tuple[Difference, ...]
     """By convolution."""
     bytes_count: bool
-    """Whether the engine's canonical digest must agree: where no tactics say what was chosen."""
+    """Whether the engine's canonical digest must agree: where no tactics are recorded."""
 
     @property
     def choices_differ(self) -> bool:
@@ -101,11 +101,7 @@ def input_differences(before: Lock, after: Lock) -> tuple[Difference, ...]:
 
 def tactic_differences(lock: Lock, winners: Mapping[str, str]) -> tuple[Difference, ...]:
     """Keys of a cache that differ from a lock's, named by their operation where the lock has it."""
-    ops = {t.key: t.op for t in lock.tactics or () if t.op}
-    found = mapping_differences(lock.winners, winners)
-    return tuple(
-        Difference(field=_key_words(d.field, ops), wanted=d.wanted, found=d.found) for d in found
-    )
+    return _by_operation(mapping_differences(lock.winners, winners), lock)
 
 
 def _tactic_changes(before: Lock, after: Lock) -> tuple[Difference, ...]:
@@ -116,37 +112,35 @@ def _tactic_changes(before: Lock, after: Lock) -> tuple[Difference, ...]:
     """
     passed_over = _rekeyed(before, after) | _rekeyed(after, before)
     passed_over |= _untimed_alone(before, after) | _untimed_alone(after, before)
-    ops = {t.key: t.op for t in (*(before.tactics or ()), *(after.tactics or ())) if t.op}
-    return tuple(
-        Difference(field=_key_words(d.field, ops), wanted=d.wanted, found=d.found)
-        for d in mapping_differences(before.winners, after.winners)
-        if d.field not in passed_over
-    )
+    found = mapping_differences(before.winners, after.winners)
+    return _by_operation((d for d in found if d.field not in passed_over), before, after)
+
+
+def _by_operation(found: Iterable[Difference], *locks: Lock) -> tuple[Difference, ...]:
+    """Differences of keys, each with the name of its operation where a lock has it."""
+    ops = {t.key: f"{t.op} ({t.key})" for lock in locks for t in lock.tactics or () if t.op}
+    return tuple(replace(d, field=ops.get(d.field, d.field)) for d in found)
 
 
 def _untimed_alone(lock: Lock, other: Lock) -> set[str]:
     """Keys that the other lacks and that no operation of this build is known to have."""
-    theirs = other.winners
-    return {t.key for t in lock.tactics or () if t.op is None and t.key not in theirs}
+    others = other.winners
+    return {t.key for t in lock.tactics or () if t.op is None and t.key not in others}
 
 
 def _rekeyed(lock: Lock, other: Lock) -> set[str]:
     """Keys of a lock that the other lacks, but has as another key: same nodes, same tactic."""
-    mine, theirs = lock.winners, other.winners
+    mine, others = lock.winners, other.winners
     left = Counter(
         (frozenset(t.onnx_nodes), t.tactic_hash) for t in other.tactics or () if t.key not in mine
     )
     found = set()
     for tactic in lock.tactics or ():
         identity = frozenset(tactic.onnx_nodes), tactic.tactic_hash
-        if tactic.key not in theirs and tactic.onnx_nodes and left[identity]:
+        if tactic.key not in others and tactic.onnx_nodes and left[identity]:
             left[identity] -= 1
             found.add(tactic.key)
     return found
-
-
-def _key_words(key: str, ops: Mapping[str, str]) -> str:
-    return f"{ops[key]} ({key})" if key in ops else key
 
 
 def _inputs(lock: Lock) -> dict[str, str]:
@@ -176,12 +170,15 @@ def _sites(sites: Iterable[LockSite] | None) -> dict[str, str]:
     return {site.conv: " ".join(filter(None, _site_words(site))) for site in sites or ()}
 
 
-def _site_words(site: LockSite) -> Iterator[str]:
-    yield site.choice
-    yield site.tactic or ""
-    yield f"ptx {site.ptx_sha256[:_PTX_DIGITS]}" if site.ptx_sha256 else ""
-    # All that distinguishes two plugins where the builder does not report its tactic.
-    yield f"offer {site.kit_sha256[:_PTX_DIGITS]}" if site.kit_sha256 else ""
+def _site_words(site: LockSite) -> tuple[str | None, ...]:
+    ptx, kit = site.ptx_sha256, site.kit_sha256
+    return (
+        site.choice,
+        site.tactic,
+        ptx and f"ptx {ptx[:_DIGEST_SHOWN]}",
+        # All that distinguishes two plugins where the builder does not report its tactic.
+        kit and f"offer {kit[:_DIGEST_SHOWN]}",
+    )
 
 
 def _layer_changes(
@@ -191,74 +188,58 @@ def _layer_changes(
     for one, two in pairs:
         differences = _choice_differences(one, two)
         if differences or one.name != two.name:
-            yield LayerChange(
-                kind="changed" if differences else "renamed",
-                name=two.name,
-                before_name=one.name,
-                onnx_nodes=two.onnx_nodes,
-                differences=differences,
-            )
-    for kind, layers in (("removed", removed), ("added", added)):
-        for layer in layers:
-            yield _alone(layer, "removed" if kind == "removed" else "added")
+            yield _change("changed" if differences else "renamed", one, two, differences)
+    yield from (_change("removed", layer, layer) for layer in removed)
+    yield from (_change("added", layer, layer) for layer in added)
 
 
-def _alone(layer: LockLayer, kind: LayerChangeKind) -> LayerChange:
+def _change(
+    kind: LayerChangeKind,
+    before: LockLayer,
+    after: LockLayer,
+    differences: tuple[Difference, ...] = (),
+) -> LayerChange:
     return LayerChange(
         kind=kind,
-        name=layer.name,
-        before_name=layer.name,
-        onnx_nodes=layer.onnx_nodes,
-        differences=(),
+        name=after.name,
+        before_name=before.name,
+        onnx_nodes=after.onnx_nodes,
+        differences=differences,
     )
 
 
 def _matched(
-    before: tuple[LockLayer, ...], after: tuple[LockLayer, ...]
+    before: Iterable[LockLayer], after: Iterable[LockLayer]
 ) -> tuple[list[tuple[LockLayer, LockLayer]], list[LockLayer], list[LockLayer]]:
     """Pairs, what only the first has, what only the second has; the surest pairs are made first.
 
     Several layers of one identity are paired in their order.
     """
     pairs: list[tuple[LockLayer, LockLayer]] = []
-    removed, added = list(before), list(after)
-    for identity in (_exactly, _by_nodes_and_type, _by_nodes, _by_plain_name):
-        found, removed, added = _paired(removed, added, identity)
-        pairs += found
-    return pairs, removed, added
+    removed, added = ([(x, _identities(x)) for x in layers] for layers in (before, after))
+    for surest in range(4):
+        waiting: dict[Hashable, deque[LockLayer]] = defaultdict(deque)
+        for layer, identities in removed:
+            waiting[identities[surest]].append(layer)
+        waiting.pop(None, None)
+        rest = []
+        for layer, identities in added:
+            if same := waiting.get(identities[surest]):
+                pairs.append((same.popleft(), layer))
+            else:
+                rest.append((layer, identities))
+        taken = {id(one) for one, _ in pairs}
+        removed, added = [pair for pair in removed if id(pair[0]) not in taken], rest
+    return pairs, [layer for layer, _ in removed], [layer for layer, _ in added]
 
 
-def _paired(
-    before: list[LockLayer], after: list[LockLayer], identity: Callable[[LockLayer], Hashable]
-) -> tuple[list[tuple[LockLayer, LockLayer]], list[LockLayer], list[LockLayer]]:
-    waiting: dict[Hashable, list[LockLayer]] = defaultdict(list)
-    for layer in before:
-        waiting[identity(layer)].append(layer)
-    pairs, added = [], []
-    for layer in after:
-        same = waiting[identity(layer)] if identity(layer) is not None else []
-        if same:
-            pairs.append((same.pop(0), layer))
-        else:
-            added.append(layer)
-    taken = {id(one) for one, _ in pairs}
-    return pairs, [layer for layer in before if id(layer) not in taken], added
-
-
-def _exactly(layer: LockLayer) -> Hashable:
-    return layer.name, layer.type, frozenset(layer.onnx_nodes)
-
-
-def _by_nodes_and_type(layer: LockLayer) -> Hashable:
-    return (layer.type, frozenset(layer.onnx_nodes)) if layer.onnx_nodes else None
-
-
-def _by_nodes(layer: LockLayer) -> Hashable:
-    return frozenset(layer.onnx_nodes) if layer.onnx_nodes else None
-
-
-def _by_plain_name(layer: LockLayer) -> Hashable:
-    return None if layer.onnx_nodes else (layer.type, _COUNTER.sub("#", layer.name))
+def _identities(layer: LockLayer) -> tuple[Hashable, ...]:
+    """What a layer may be found again by, the surest first; None where it does not apply."""
+    nodes = frozenset(layer.onnx_nodes)
+    exact = layer.name, layer.type, nodes
+    if nodes:
+        return exact, (layer.type, nodes), nodes, None
+    return exact, None, None, (layer.type, _COUNTER.sub("#", layer.name))
 
 
 def _choice_differences(one: LockLayer, two: LockLayer) -> tuple[Difference, ...]:
@@ -285,30 +266,22 @@ def _node_changes(
 ) -> Iterator[NodeChange]:
     one, two = _by_node(before), _by_node(after)
     for node in dict.fromkeys((*one, *two)):
-        runs, others = one.get(node, Counter()), two.get(node, Counter())
-        if not all(tactic for _, _, tactic in (*runs, *others)):
+        runs, others = one.get(node, []), two.get(node, [])
+        if not all(run[-1] for run in (*runs, *others)):
             # As for layers: a tactic that is not reported is no difference.
-            runs, others = _without_tactics(runs), _without_tactics(others)
-        if runs != others:
+            runs, others = ([(*run[:2], "") for run in found] for found in (runs, others))
+        if sorted(runs) != sorted(others):
             yield NodeChange(node=node, before=_words(runs), after=_words(others))
 
 
-def _by_node(layers: Iterable[LockLayer]) -> dict[str, Counter[tuple[str, str, str]]]:
+def _by_node(layers: Iterable[LockLayer]) -> dict[str, list[tuple[str, ...]]]:
     """ONNX node -> how it is run: type, kernel and tactic of each layer that holds it."""
-    found: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
+    found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for layer in layers:
-        choice = _choice(layer)
         for node in layer.onnx_nodes:
-            found[node][choice["type"], choice["kernel"], choice["tactic"]] += 1
+            found[node].append(tuple(_choice(layer).values()))
     return found
 
 
-def _without_tactics(runs: Counter[tuple[str, str, str]]) -> Counter[tuple[str, str, str]]:
-    plain: Counter[tuple[str, str, str]] = Counter()
-    for (kind, kernel, _), count in runs.items():
-        plain[kind, kernel, ""] += count
-    return plain
-
-
-def _words(runs: Counter[tuple[str, str, str]]) -> str:
-    return " + ".join(" ".join(filter(None, run)) for run in sorted(runs.elements()))
+def _words(runs: Iterable[tuple[str, ...]]) -> str:
+    return " + ".join(" ".join(filter(None, run)) for run in sorted(runs))

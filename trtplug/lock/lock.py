@@ -1,6 +1,6 @@
 """The lock: what went into an engine and what came out, so that a build can be compared later.
 
-Written by every build. What a builder does not report is None; an empty tuple says that there was
+Written by every build. What a builder does not report is None; an empty tuple means there was
 nothing: TensorRT-RTX records no tactics, since its kernels are chosen when the engine first runs.
 """
 
@@ -44,7 +44,7 @@ class LockLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockTactic:
-    """One entry of the timing cache that the build used: what replaying it comes down to."""
+    """One entry of the timing cache that the build used: what a replay must reproduce."""
 
     key: str
     tactic_hash: str

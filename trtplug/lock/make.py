@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trtplug
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from trtplug.backends.tactic_table import CandidateTable
     from trtplug.bundle.manifest import ManifestModel, ManifestTarget
     from trtplug.report.candidates import Tactics
-    from trtplug.report.data import Report, ReportLayer, ReportSite
+    from trtplug.report.data import Report, ReportSite
     from trtplug.timing.accounting import EditReason
     from trtplug.timing.files import CacheEntry
 
@@ -84,14 +83,10 @@ def lock_layers(report: Report) -> tuple[LockLayer, ...]:
             kernel=layer.kernel,
             kernel_status=layer.kernel_status,
             cache_key=layer.cache_key,
-            tactic_hash=_chosen_hash(layer),
+            tactic_hash=next((c.tactic_hash for c in layer.candidates if c.chosen), None),
         )
         for layer in report.layers
     )
-
-
-def _chosen_hash(layer: ReportLayer) -> str | None:
-    return next((c.tactic_hash for c in layer.candidates if c.chosen), None)
 
 
 def _site(site: ReportSite) -> LockSite:
@@ -120,21 +115,17 @@ def lock_tactics(
         names: the builder's name of an ONNX node -> its label.
         overridden_by: key -> the option that overrode the builder.
     """
-    by_key = {table.key: table for table in tables}
-    named = (_tactic(key, winners[key], by_key.get(key), names) for key in sorted(winners))
-    return tuple(replace(tactic, asked_by=overridden_by.get(tactic.key)) for tactic in named)
-
-
-def _tactic(
-    key: str, tactic_hash: str, table: CandidateTable | None, names: Mapping[str, str]
-) -> LockTactic:
-    if table is None:
-        return LockTactic(key=key, tactic_hash=tactic_hash, op=None, kernel=None, onnx_nodes=())
-    kernels = {c.tactic_hash: c.kernel for c in table.candidates}
-    return LockTactic(
-        key=key,
-        tactic_hash=tactic_hash,
-        op=table.op,
-        kernel=kernels.get(tactic_hash),
-        onnx_nodes=tuple(names.get(n, n) for n in table.onnx_layers),
+    ops = {table.key: table.op for table in tables}
+    kernels = {(t.key, c.tactic_hash): c.kernel for t in tables for c in t.candidates}
+    nodes = {t.key: tuple(names.get(n, n) for n in t.onnx_layers) for t in tables}
+    return tuple(
+        LockTactic(
+            key=key,
+            tactic_hash=tactic_hash,
+            op=ops.get(key),
+            kernel=kernels.get((key, tactic_hash)),
+            onnx_nodes=nodes.get(key, ()),
+            asked_by=overridden_by.get(key),
+        )
+        for key, tactic_hash in sorted(winners.items())
     )

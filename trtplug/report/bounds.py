@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trtplug.profile import GpuProfile
     from trtplug.report.data import BoundBy
 
@@ -39,6 +41,17 @@ class Work:
     bytes: int | None
     dtype: str
     """Type that the matrix operations read, in the builder's words, such as `Float`."""
+
+    @property
+    def flops(self) -> int | None:
+        """All operations."""
+        return known_sum((self.matrix_flops, self.vector_flops))
+
+
+def known_sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None where one of the values is not known."""
+    known = list(values)
+    return None if None in known else sum(v or 0 for v in known)
 
 
 def bound_us(work: Work, profile: GpuProfile, *, tf32: bool) -> tuple[float, BoundBy] | None:

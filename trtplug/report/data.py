@@ -15,12 +15,12 @@ from trtplug.timing.accounting import CacheWord
 SCHEMA = "trtplug.report/1"
 
 NOT_RUN = "The engine was not loaded or run where it was built: loading it needs a GPU."
-"""What is assumed of an engine that was not run: the first of `assumptions` then."""
+"""Assumption for an engine that was not run: the first of `assumptions` then."""
 
 KernelStatus = Literal["chosen", "chosen_at_first_run", "none", "unknown"]
 """`chosen`: the builder named it. `chosen_at_first_run`: a stub, the GPU decides when the engine
 first runs. `none`: the layer touches no tensor (it synchronises streams, or computes shapes).
-`unknown`: the builder says nothing."""
+`unknown`: the builder does not report it."""
 
 SiteOutcome = Literal["plugin", "native_fused", "native_unfused", "unknown"]
 """`native_fused`: all of the site's nodes became one layer. `unknown`: they are in no layer."""
@@ -35,13 +35,13 @@ inputs or outputs."""
 BoundBy = Literal["memory", "matrix", "vector"]
 
 TimedBy = Literal["builder", "cache", "prediction"]
-"""`cache`: taken from the timing cache, as a builder timed it when the cache was made."""
+"""`builder`: measured by the builder while it built, the kernel alone. `cache`: taken from the
+timing cache, as a builder measured it when the cache was made. `prediction`: computed by trtplug
+from the kernel and the GPU's profile, not measured."""
 
 SelectedBy = Literal["builder", "pin", "ban", "prefer", "lock"]
 """Who decided a tactic: the builder, by its own timing in this build; an option (`--pin`, `--ban`,
 `--prefer`) against the builder's choice; or the lock that was replayed."""
-"""`builder`: measured by the builder while it built, the kernel alone. `prediction`: computed by
-trtplug from the kernel and the GPU's profile, not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ReportModel:
     parameters: int | None
     """Number of elements in initializers and in tensors of Constant nodes."""
     precision: str
-    """What `--precision` asked for: `keep`, `fp16` or `bf16`."""
+    """The `--precision` option: `keep`, `fp16` or `bf16`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class ReportLayer:
     kernel: str | None
     kernel_status: KernelStatus
     candidates: tuple[ReportCandidate, ...]
-    """Empty where the builder tries none, or does not say; the fastest first."""
+    """Empty where the builder tries none, or does not report them; the fastest first."""
     margin: float | None
     """By which part the fastest other candidate is slower than the chosen one; negative where a
     slower one was taken. None where either has no time."""
@@ -162,7 +162,7 @@ class ReportChoice:
     """What was planned for a site, and what the engine made of it."""
 
     choice: SiteChoice
-    """What was planned before the build; `ReportSite.outcome` says what came of it."""
+    """What was planned before the build; `ReportSite.outcome` has the result."""
     reason: str
     pair: str | None
     """Label of the pair whose one kernel takes the site; None where it has a kernel of its own."""
@@ -233,7 +233,7 @@ class ReportTypeShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTotals:
-    """Sums over the layers whose figures are known; the counts say how many are not."""
+    """Sums over the layers whose figures are known; others are counted."""
 
     layers: int
     flops: int
@@ -282,7 +282,7 @@ class ReportCandidateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTimingCache:
-    """What the build and its timing cache did for each other."""
+    """How the build used its timing cache."""
 
     word: CacheWord
     reason: str
@@ -292,7 +292,7 @@ class ReportTimingCache:
     keys_before: int
     keys_after: int
     hits: int | None
-    """Keys that the build asked for and found; None where it is not known what it asked for."""
+    """Keys that the build looked up and found; None where its lookups are not known."""
     misses: int
     """Keys that the build timed anew."""
     lost: int
@@ -314,7 +314,7 @@ class Report:
     backend: str
     backend_version: str
     gpus: tuple[ReportGpu, ...]
-    """Those asked for by name come first; the first one is shown in tables."""
+    """Those given by name come first; the first one is shown in tables."""
     shapes: tuple[ReportShape, ...]
     engine: ReportEngine
     flags: Mapping[str, str]

@@ -22,18 +22,15 @@ if TYPE_CHECKING:
         ReportTimingCache,
     )
 
-Fact = tuple[str, str]
-
 OUTCOMES = {
     "plugin": "plugin",
     "native_fused": "fused into one layer",
     "native_unfused": "split over layers",
     "unknown": "in no layer",
 }
-_ALWAYS_COUNTED = ("reformat", "cast")
 
 
-def heading_facts(report: Report) -> tuple[Fact, ...]:
+def heading_facts(report: Report) -> tuple[tuple[str, str], ...]:
     """Label and value, in the order in which they are shown."""
     model, engine = report.model, report.engine
     gpus = ", ".join(gpu_words(g) for g in report.gpus) or "no profile of such a GPU"
@@ -54,11 +51,11 @@ def heading_facts(report: Report) -> tuple[Fact, ...]:
 def cache_words(cache: ReportTimingCache) -> str:
     """Such as `partial: 12 hits, 3 misses, 1 changed winner`, or why it was rejected."""
     counts = [
-        "hits not known" if cache.hits is None else plural(cache.hits, "hit"),
-        f"{cache.misses:,} {'miss' if cache.misses == 1 else 'misses'}",
+        "hits unknown" if cache.hits is None else plural(cache.hits, "hit"),
+        plural(cache.misses, "miss"),
+        *([plural(cache.changed, "changed winner")] if cache.changed else []),
+        *([plural(cache.lost, "lost key")] if cache.lost else []),
     ]
-    counts += [plural(cache.changed, "changed winner")] if cache.changed else []
-    counts += [plural(cache.lost, "lost key")] if cache.lost else []
     reason = f" ({visible(cache.reason)})" if cache.reason else ""
     return f"{cache.word}{reason}: {', '.join(counts)}"
 
@@ -137,8 +134,8 @@ def kernel_counts(report: Report) -> str:
 
 
 def added_counts(report: Report) -> str:
-    """How many layers the builder added, by what they do."""
-    counts = Counter(dict.fromkeys(_ALWAYS_COUNTED, 0))
+    """How many layers the builder added, by what they do; reformats and casts even if none."""
+    counts = Counter(reformat=0, cast=0)
     counts.update(layer.added for layer in report.layers if layer.added)
     return ", ".join(plural(count, word) for word, count in counts.items())
 
@@ -163,5 +160,5 @@ def choice_words(choice: ReportChoice) -> str:
 
 def plural(count: int, word: str) -> str:
     """`1 layer`, `1,234 layers`."""
-    many = {"copy": "copies", "other": "others"}.get(word, word + "s")
+    many = {"copy": "copies", "miss": "misses"}.get(word, word + "s")
     return f"{count:,} {word if count == 1 else many}"

@@ -33,16 +33,22 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).with_name("page")
 _SCRIPTS = ("dom", "table", "detail", "layers", "layout", "graph", "bounds", "lists", "main")
-"""In this order they become one script."""
+"""In this order they become one script, inside one function of its own."""
 
 _ROWS_WITHOUT_SCRIPT = 200
+
+
+_FORMATS = (visible, dtype_word, shape_words, margin_words, format_bytes, format_flops)
+"""Functions that the template calls, by their names."""
 
 
 def report_to_html(report: Report) -> str:
     """The whole page."""
     template = load_page()
     rows = layer_rows(report)
-    style, script = _read("page.css"), page_script()
+    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    style = _read("page.css")
+    script = f'(function () {{\n"use strict";\n{parts}}})();\n'
     page = template.render(
         report=report,
         style=style,
@@ -56,12 +62,7 @@ def report_to_html(report: Report) -> str:
         added=added_counts(report),
         rows=by_bound(rows)[:_ROWS_WITHOUT_SCRIPT],
         rows_left_out=max(0, len(rows) - _ROWS_WITHOUT_SCRIPT),
-        visible=visible,
-        dtype_word=dtype_word,
-        shape_words=shape_words,
-        margin_words=margin_words,
-        format_bytes=format_bytes,
-        format_flops=format_flops,
+        **{format.__name__: format for format in _FORMATS},
     )
     return page + "\n"
 
@@ -77,12 +78,6 @@ def load_page() -> jinja2.Template:
     return environment.from_string(_read("page.html.jinja"))
 
 
-def page_script() -> str:
-    """The script of the page: every part, inside one function of its own."""
-    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
-    return f'(function () {{\n"use strict";\n{parts}}})();\n'
-
-
 def json_for_html(value: object) -> str:
     """JSON that cannot end the `<script>` element it is in, nor open a comment there."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -92,15 +87,12 @@ def json_for_html(value: object) -> str:
 
 def _policy(style: str, script: str) -> str:
     """The content security policy: nothing but this style and this script, by their digests."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return (
-        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; "
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _source(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _read(name: str) -> str:

@@ -7,13 +7,12 @@ formatted here, by the builder of rows that the other renderers use: the script 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from trtplug.report.data import ReportTensor
 from trtplug.report.heading import OUTCOMES, choice_words, gpu_words, site_words
 from trtplug.report.rows import (
-    BoundCell,
     LayerRow,
     dtype_word,
     format_word,
@@ -22,7 +21,7 @@ from trtplug.report.rows import (
     total_bounds,
     type_rows,
 )
-from trtplug.report.sections import ASKED
+from trtplug.report.sections import OVERRIDES
 from trtplug.report.words import (
     UNKNOWN,
     format_bytes,
@@ -30,11 +29,16 @@ from trtplug.report.words import (
     format_flops,
     format_ratio,
     format_us,
+    printable,
     visible,
 )
 
 if TYPE_CHECKING:
-    from trtplug.report.data import Report, ReportCandidate, ReportChoice, ReportLayer
+    from collections.abc import Iterable
+
+    from trtplug.report.data import Report, ReportCandidate, ReportLayer, ReportSite
+
+Key = TypeVar("Key")
 
 
 _WRITERS = 16
@@ -79,68 +83,46 @@ def layer_edges(layers: tuple[ReportLayer, ...]) -> LayerEdges:
 
 
 Json = dict[str, object]
+Positions = dict[str, int]
 
 
 def page_data(report: Report, rows: tuple[LayerRow, ...]) -> Json:
     """All of the report that the script shows; `rows` are its layers, in the engine's order."""
-    tensors = _Tensors()
-    nodes = _Nodes(list(report.onnx_nodes.items()))
-    layers = [_layer(row, nodes, tensors) for row in rows]
-    by_name: dict[str, int] = {}
+    # A layer may name an ONNX node that the model does not have: it gets a position too.
+    nodes = {label: position for position, label in enumerate(report.onnx_nodes)}
+    tensors: dict[ReportTensor, int] = {}  # most are at the border of two layers
+    by_name: Positions = {}
     for position, layer in enumerate(report.layers):
         by_name.setdefault(layer.name, position)
     return {
         "gpus": [{"name": gpu_words(g), "sm": g.sm} for g in report.gpus],
-        "totals": [_bound(b) for b in total_bounds(report)],
-        "types": [
-            {
-                "name": row.type,
-                "layers": row.layers,
-                "flops": row.flops,
-                "bytes": row.bytes,
-                "bounds": [_bound(b) for b in row.bounds],
-            }
-            for row in type_rows(report)
-        ],
+        "totals": [asdict(b) for b in total_bounds(report)],
+        "types": [asdict(row) for row in type_rows(report)],
         "timed": has_times(report),
         "tried": has_candidates(report),
-        "layers": layers,
-        "nodes": [
-            {"label": visible(label), "op": visible(op) if op else ""} for label, op in nodes.labels
-        ],
+        "layers": [_layer(row, nodes, tensors) for row in rows],
         "graph": _graph(report, tensors),
-        "sites": _sites(report, by_name, nodes),
-        "misses": _misses(report, by_name),
-        "tensors": tensors.rows,
+        "sites": [_site(site, by_name, nodes) for site in report.sites],
+        "misses": [
+            {
+                "conv": visible(miss.conv),
+                "reason": visible(miss.reason),
+                "node": printable(miss.node),
+                "layers": _layer_links(miss.layers, by_name),
+            }
+            for miss in report.near_misses
+        ],
+        "nodes": [
+            {"label": visible(label), "op": printable(report.onnx_nodes.get(label, ""))}
+            for label in nodes
+        ],
+        "tensors": [_tensor(tensor) for tensor in tensors],
     }
 
 
-class _Nodes:
-    """Positions of ONNX nodes by label; a layer may name one that the model does not have."""
-
-    def __init__(self, labels: list[tuple[str, str]]) -> None:
-        self.labels = labels
-        self.positions = {label: i for i, (label, _) in enumerate(labels)}
-
-    def position(self, label: str) -> int:
-        if label not in self.positions:
-            self.positions[label] = len(self.labels)
-            self.labels.append((label, ""))
-        return self.positions[label]
-
-
-class _Tensors:
-    """Each tensor once: most are at the border of two layers."""
-
-    def __init__(self) -> None:
-        self.rows: list[Json] = []
-        self.positions: dict[ReportTensor, int] = {}
-
-    def position(self, tensor: ReportTensor) -> int:
-        if tensor not in self.positions:
-            self.positions[tensor] = len(self.rows)
-            self.rows.append(_tensor(tensor))
-        return self.positions[tensor]
+def _positions(keys: Iterable[Key], table: dict[Key, int]) -> list[int]:
+    """Where each key is in a table, which gets those that it lacks."""
+    return [table.setdefault(key, len(table)) for key in keys]
 
 
 def _tensor(tensor: ReportTensor) -> Json:
@@ -156,39 +138,25 @@ def _tensor(tensor: ReportTensor) -> Json:
     }
 
 
-def _bound(cell: BoundCell) -> Json:
-    return {
-        "us": cell.us,
-        "share": cell.share,
-        "by": cell.by,
-        "value": cell.value_us,
-        "part": cell.share_value,
-    }
-
-
-def _layer(row: LayerRow, nodes: _Nodes, tensors: _Tensors) -> Json:
+def _layer(row: LayerRow, nodes: Positions, tensors: dict[ReportTensor, int]) -> Json:
     layer = row.layer
     return {
+        **{name: getattr(row, name) for name in ("name", "type", "lead", "kernel", "tensors")},
         "index": layer.index,
-        "name": row.name,
-        "type": row.type,
-        "nodes": [nodes.position(label) for label in layer.onnx_nodes],
-        "lead": row.lead,
-        "kernel": row.kernel,
+        "nodes": _positions(layer.onnx_nodes, nodes),
         "chosen": layer.kernel_status == "chosen",
-        "tensors": row.tensors,
         "flops": [row.flops, layer.flops],
         "intensity": [row.intensity, layer.intensity],
         "bytes": [row.bytes, layer.bytes],
         "time": [row.time, layer.time_us],
-        "bounds": [_bound(b) for b in row.bounds],
+        "bounds": [asdict(b) for b in row.bounds],
         "added": layer.added or "",
-        "inputs": [tensors.position(t) for t in layer.inputs],
-        "constants": [tensors.position(t) for t in layer.constants],
-        "outputs": [tensors.position(t) for t in layer.outputs],
+        "inputs": _positions(layer.inputs, tensors),
+        "constants": _positions(layer.constants, tensors),
+        "outputs": _positions(layer.outputs, tensors),
         "margin": [row.margin, layer.margin],
         "near": layer.near_tie is True,
-        "asked": layer.selected_by if layer.selected_by in ASKED else "",
+        "override": layer.selected_by if layer.selected_by in OVERRIDES else "",
         "candidates": [_candidate(c) for c in layer.candidates],
     }
 
@@ -207,55 +175,36 @@ def _candidate(candidate: ReportCandidate) -> Json:
     }
 
 
-def _graph(report: Report, tensors: _Tensors) -> Json:
+def _graph(report: Report, tensors: dict[ReportTensor, int]) -> Json:
     edges = layer_edges(report.layers)
     return {
-        "between": [[a, b, tensors.position(t)] for a, b, t in edges.between],
-        "read": [[i, tensors.position(t)] for i, t in edges.read],
-        "written": [[i, tensors.position(t)] for i, t in edges.written],
+        "between": [[a, b, *_positions([t], tensors)] for a, b, t in edges.between],
+        "read": [[i, *_positions([t], tensors)] for i, t in edges.read],
+        "written": [[i, *_positions([t], tensors)] for i, t in edges.written],
     }
 
 
-def _sites(report: Report, by_name: dict[str, int], nodes: _Nodes) -> list[Json]:
-    return [
-        {
-            "conv": visible(site.conv),
-            "words": site_words(site),
-            "nodes": [nodes.position(label) for label in site.nodes],
-            "flops": [format_flops(site.flops), site.flops],
-            "outcome": OUTCOMES[site.outcome],
-            "fused": site.outcome in ("native_fused", "plugin"),
-            "layers": _layer_links(site.layers, by_name),
-            "why": visible(site.why) if site.why else "",
-            "choice": _choice(site.choice, by_name),
-        }
-        for site in report.sites
-    ]
-
-
-def _choice(choice: ReportChoice | None, by_name: dict[str, int]) -> Json | None:
-    if choice is None:
-        return None
+def _site(site: ReportSite, by_name: Positions, nodes: Positions) -> Json:
+    choice = site.choice
     return {
-        "words": choice_words(choice),
-        "reason": visible(choice.reason),
-        "before": _layer_links(choice.reformats_before, by_name),
-        "after": _layer_links(choice.reformats_after, by_name),
+        "conv": visible(site.conv),
+        "words": site_words(site),
+        "nodes": _positions(site.nodes, nodes),
+        "flops": [format_flops(site.flops), site.flops],
+        "outcome": OUTCOMES[site.outcome],
+        "fused": site.outcome in ("native_fused", "plugin"),
+        "layers": _layer_links(site.layers, by_name),
+        "why": printable(site.why),
+        "choice": choice
+        and {
+            "words": choice_words(choice),
+            "reason": visible(choice.reason),
+            "before": _layer_links(choice.reformats_before, by_name),
+            "after": _layer_links(choice.reformats_after, by_name),
+        },
     }
 
 
-def _misses(report: Report, by_name: dict[str, int]) -> list[Json]:
-    return [
-        {
-            "conv": visible(miss.conv),
-            "reason": visible(miss.reason),
-            "node": visible(miss.node) if miss.node else "",
-            "layers": _layer_links(miss.layers, by_name),
-        }
-        for miss in report.near_misses
-    ]
-
-
-def _layer_links(names: tuple[str, ...], by_name: dict[str, int]) -> list[int | str]:
+def _layer_links(names: tuple[str, ...], by_name: Positions) -> list[int | str]:
     """The position of each layer; the name itself where no layer has it."""
     return [by_name.get(name, visible(name)) for name in names]

@@ -9,101 +9,80 @@ from typing import TYPE_CHECKING
 
 from trtplug.backends.layer_listing import Listing
 from trtplug.profile import GpuProfile
-from trtplug.report.bounds import Work, bound_us
+from trtplug.report.bounds import Work, bound_us, known_sum
 from trtplug.report.candidates import Joined, report_candidates
-from trtplug.report.data import Added, BoundBy, KernelStatus, ReportLayer, ReportTensor, SelectedBy
-from trtplug.report.model_facts import ModelFacts
+from trtplug.report.data import Added, KernelStatus, ReportLayer, ReportTensor, SelectedBy
 from trtplug.tensor import find_element_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from trtplug.backends.layer_listing import EngineLayer, LayerTensor
+    from trtplug.report.model_facts import ModelFacts  # noqa: TC004
     from trtplug.tensor import Sizes
 
 
-if TYPE_CHECKING:
-    Known = Mapping[str, Sizes]
-
-
-def dims_at_opt(
-    layers: tuple[EngineLayer, ...],
-    nodes: tuple[tuple[str, ...], ...],
-    onnx_dims: Callable[[str], Sizes | None],
-    reads: Mapping[str, tuple[str, ...]],
-    writes: Mapping[str, tuple[str, ...]],
+def _dims_at_opt(
+    layers: tuple[EngineLayer, ...], nodes: tuple[tuple[str, ...], ...], facts: ModelFacts
 ) -> dict[str, Sizes]:
-    """Name of a layer's tensor -> its sizes, for those that can be derived.
+    """Name of a layer's tensor -> its sizes at the opt shapes, for those that can be derived.
 
     Args:
         layers: the engine's layers.
         nodes: labels of the ONNX nodes in each of them.
-        onnx_dims: sizes of an ONNX tensor at the opt shapes.
-        reads: label of a node -> the ONNX tensors it reads.
-        writes: label of a node -> the ONNX tensors it writes.
+        facts: of the model.
     """
-    known = _known_at_once(layers, onnx_dims)
-    for layer, labels in zip(layers, nodes, strict=True):
-        _learn(known, layer.outputs, _sizes(labels, writes, onnx_dims))
-    for layer, labels in zip(layers, nodes, strict=True):
-        _learn(known, layer.inputs, _sizes(labels, reads, onnx_dims))
-    _pass_through(layers, nodes, known)
-    return known
-
-
-def _known_at_once(
-    layers: tuple[EngineLayer, ...], onnx_dims: Callable[[str], Sizes | None]
-) -> dict[str, Sizes]:
-    """Tensors without a dynamic axis, and those that bear the name of an ONNX tensor."""
     known: dict[str, Sizes] = {}
     for layer in layers:
         for tensor in (*layer.inputs, *layer.constants, *layer.outputs):
-            if -1 not in tensor.dims:
-                known[tensor.name] = tensor.dims
-            elif (own := onnx_dims(tensor.name)) is not None and fits(tensor.dims, own):
-                known[tensor.name] = own
+            # Without a dynamic axis, or of the name of an ONNX tensor.
+            sizes = facts.dims(tensor.name) if -1 in tensor.dims else tensor.dims
+            if sizes is not None and _fits(tensor.dims, sizes):
+                known[tensor.name] = sizes
+    for layer, labels in zip(layers, nodes, strict=True):
+        _learn(
+            known,
+            layer.outputs,
+            (n for label in labels for n in facts.writes.get(label, ())),
+            facts,
+        )
+    for layer, labels in zip(layers, nodes, strict=True):
+        _learn(
+            known, layer.inputs, (n for label in labels for n in facts.reads.get(label, ())), facts
+        )
+    for layer, labels in zip(layers, nodes, strict=True):
+        if not labels and len(layer.inputs) == len(layer.outputs) == 1:
+            _pass_through(known, layer.inputs[0], layer.outputs[0])
     return known
 
 
 def _learn(
-    known: dict[str, Sizes], tensors: Iterable[LayerTensor], candidates: Iterable[Sizes]
+    known: dict[str, Sizes],
+    tensors: Iterable[LayerTensor],
+    names: Iterable[str],
+    facts: ModelFacts,
 ) -> None:
-    """Adds each tensor that exactly one of the candidate sizes fits."""
-    options = set(candidates)
+    """Adds each tensor that the sizes of exactly one of the named ONNX tensors fit."""
+    options = {sizes for name in names if (sizes := facts.dims(name)) is not None}
     for tensor in tensors:
-        if tensor.name not in known:
-            found = {o for o in options if fits(tensor.dims, o)}
-            if len(found) == 1:
-                known[tensor.name] = found.pop()
+        found = [o for o in options if _fits(tensor.dims, o)]
+        if tensor.name not in known and len(found) == 1:
+            known[tensor.name] = found[0]
 
 
-def fits(pattern: tuple[int, ...], sizes: Sizes) -> bool:
+def _pass_through(known: dict[str, Sizes], source: LayerTensor, result: LayerTensor) -> None:
+    """A layer without ONNX nodes that keeps the dims of its one input keeps its sizes too."""
+    if source.dims == result.dims:
+        for one, other in ((source, result), (result, source)):
+            if one.name in known:
+                known.setdefault(other.name, known[one.name])
+
+
+def _fits(pattern: tuple[int, ...], sizes: Sizes) -> bool:
     """Whether sizes agree with dims in which -1 is any size."""
     return len(pattern) == len(sizes) and all(
         p in (-1, s) for p, s in zip(pattern, sizes, strict=True)
     )
-
-
-def _sizes(
-    labels: tuple[str, ...],
-    tensors: Mapping[str, tuple[str, ...]],
-    onnx_dims: Callable[[str], Sizes | None],
-) -> Iterable[Sizes]:
-    found = (onnx_dims(name) for label in labels for name in tensors.get(label, ()))
-    return (sizes for sizes in found if sizes is not None)
-
-
-def _pass_through(
-    layers: tuple[EngineLayer, ...], nodes: tuple[tuple[str, ...], ...], known: dict[str, Sizes]
-) -> None:
-    """A layer without ONNX nodes that keeps the dims of its one input keeps its sizes too."""
-    for layer, labels in zip(layers, nodes, strict=True):
-        if not labels and len(layer.inputs) == len(layer.outputs) == 1:
-            source, result = layer.inputs[0], layer.outputs[0]
-            if source.dims == result.dims:
-                for one, other in ((source, result), (result, source)):
-                    if one.name in known:
-                        known.setdefault(other.name, known[one.name])
 
 
 _JUST_IN_TIME = ("runtime_fusion",)
@@ -132,9 +111,8 @@ def report_layers(context: LayerContext) -> tuple[ReportLayer, ...]:
     """One row for each layer, in the engine's order."""
     layers = context.listing.layers
     nodes = tuple(_labels(layer, context) for layer in layers)
-    facts = context.facts
-    dims = dims_at_opt(layers, nodes, facts.dims, facts.reads, facts.writes)
-    counted = _counted_in(layers, nodes, facts)
+    dims = _dims_at_opt(layers, nodes, context.facts)
+    counted = _counted_in(layers, nodes, context.facts)
     return tuple(
         _row(position, layer, nodes[position], dims, counted[position], context)
         for position, layer in enumerate(layers)
@@ -208,8 +186,12 @@ def _row(
         for group in (layer.inputs, layer.constants, layer.outputs)
     )
     work = _work(layer, counted, added, (*inputs, *constants, *outputs), context.facts)
-    flops = _sum(work.matrix_flops, work.vector_flops)
-    bounds = _bounds(work, context)
+    flops = work.flops
+    bounds = {
+        profile.name: bound
+        for profile in context.profiles
+        if (bound := bound_us(work, profile, tf32=context.tf32)) is not None
+    }
     table = context.joined.by_layer.get(position)
     selected_by = context.selected_by.get(table.key, "builder") if table else None
     return ReportLayer(
@@ -224,7 +206,7 @@ def _row(
         kernel_status=status,
         candidates=report_candidates(table, kernel) if table else (),
         margin=table.margin if table else None,
-        # What was asked for does not change from build to build.
+        # An override gives the same tactic in each build.
         near_tie=table.near_tie if table and selected_by == "builder" else None,
         selected_by=selected_by,
         # Where the table does not list what was taken, it says nothing of the key's winner.
@@ -248,25 +230,12 @@ def _work(
 ) -> Work:
     flops = [(facts.flops(label), facts.is_matrix(label)) for label in counted]
     unknown = added == "other" or any(f is None for f, _ in flops)
-    by_name = {t.name: t.bytes for t in tensors}
-    sizes = list(by_name.values())
     return Work(
         matrix_flops=None if unknown else sum(f or 0 for f, matrix in flops if matrix),
         vector_flops=None if unknown else sum(f or 0 for f, matrix in flops if not matrix),
-        bytes=_bytes_moved(layer, sizes),
+        bytes=0 if layer.moves_nothing else known_sum({t.name: t.bytes for t in tensors}.values()),
         dtype=layer.inputs[0].dtype if layer.inputs else "",
     )
-
-
-def _bytes_moved(layer: EngineLayer, sizes: list[int | None]) -> int | None:
-    if layer.moves_nothing:
-        return 0
-    return None if None in sizes else sum(s or 0 for s in sizes)
-
-
-def _bounds(work: Work, context: LayerContext) -> dict[str, tuple[float, BoundBy]]:
-    found = ((p.name, bound_us(work, p, tf32=context.tf32)) for p in context.profiles)
-    return {name: bound for name, bound in found if bound is not None}
 
 
 def _tensor(tensor: LayerTensor, dims: Mapping[str, Sizes]) -> ReportTensor:
@@ -281,7 +250,3 @@ def _tensor(tensor: LayerTensor, dims: Mapping[str, Sizes]) -> ReportTensor:
         format=tensor.format,
         bytes=None if bits is None else -(-bits // 8),
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other

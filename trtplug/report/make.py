@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from trtplug.model.external import tensors_of
 from trtplug.model.source import Source
 from trtplug.plan import Plan, PlannedTarget
 from trtplug.profile import GpuProfile, find_profile
-from trtplug.report.bounds import ASSUMPTIONS
+from trtplug.report.bounds import ASSUMPTIONS, known_sum
 from trtplug.report.candidates import Tactics, join_tables, report_timing_cache, unjoined_candidates
 from trtplug.report.data import (
     NOT_RUN,
@@ -71,33 +71,28 @@ def report_totals(
 
 
 def _bounds(layers: Iterable[ReportLayer]) -> dict[str, float]:
-    sums: dict[str, float] = {}
+    sums: dict[str, float] = defaultdict(float)
     for layer in layers:
         for profile, bound in layer.bound_us.items():
-            sums[profile] = sums.get(profile, 0.0) + bound
-    return sums
+            sums[profile] += bound
+    return dict(sums)
 
 
 def _by_type(layers: tuple[ReportLayer, ...]) -> tuple[ReportTypeShare, ...]:
-    groups: dict[str, list[ReportLayer]] = {}
+    groups: dict[str, list[ReportLayer]] = defaultdict(list)
     for layer in layers:
-        groups.setdefault(layer.type, []).append(layer)
+        groups[layer.type].append(layer)
     shares = (
         ReportTypeShare(
             type=kind,
             layers=len(group),
-            flops=_sum(layer.flops for layer in group),
-            bytes=_sum(layer.bytes for layer in group),
+            flops=known_sum(layer.flops for layer in group),
+            bytes=known_sum(layer.bytes for layer in group),
             bound_us=_bounds(group),
         )
         for kind, group in groups.items()
     )
     return tuple(sorted(shares, key=lambda s: (-max(s.bound_us.values(), default=0.0), s.type)))
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(v or 0 for v in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,37 +123,50 @@ class ReportInputs:
 def make_report(inputs: ReportInputs) -> Report:
     """The report."""
     plan, facts, tactics, offer = inputs.plan, inputs.facts, inputs.tactics, inputs.offer
-    names = inputs.source.prepared.names
-    found = (find_profile(name, inputs.profiles) for name in inputs.target.gpus)
-    profiles = tuple(p for p in found if p is not None)
+    model, names = facts.model, inputs.source.prepared.names
+    profiles = tuple(
+        p for name in inputs.target.gpus if (p := find_profile(name, inputs.profiles)) is not None
+    )
     joined = join_tables(inputs.listing.layers if inputs.listing else (), tactics.tables)
     selected_by = tactics.selected_by()
+    dtypes = {spec.name: spec.dtype for spec in model.inputs}
     layers: tuple[ReportLayer, ...] = ()
     if inputs.listing is not None:
-        layers = report_layers(
-            LayerContext(
-                listing=inputs.listing,
-                names=names,
-                facts=facts,
-                profiles=profiles,
-                tf32=plan.flags.get("tf32") == "on",
-                joined=joined,
-                selected_by=selected_by,
-                plugins=replaced_nodes(facts, offer),
-            )
+        context = LayerContext(
+            listing=inputs.listing,
+            names=names,
+            facts=facts,
+            profiles=profiles,
+            tf32=plan.flags.get("tf32") == "on",
+            joined=joined,
+            selected_by=selected_by,
+            plugins=replaced_nodes(facts, offer),
         )
+        layers = report_layers(context)
     sites = report_sites(facts, layers, offer, inputs.kernels)
     near_misses = report_near_misses(facts, layers)
     counted = _of_first_profile(layers, inputs.listing)
     return Report(
         schema=SCHEMA,
         tool_version=trtplug.__version__,
-        model=_model(inputs),
+        model=ReportModel(
+            file=model.path.name,
+            sha256=model.sha256,
+            ir_version=model.ir_version,
+            opset=model.opset,
+            producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
+            nodes=len(facts.nodes),
+            parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
+            precision=plan.precision,
+        ),
         target=inputs.target.target,
         backend=plan.backend,
         backend_version=inputs.outcome.builder_version,
         gpus=tuple(ReportGpu(profile=p.name, gpu=p.gpu, sm=str(p.sm)) for p in profiles),
-        shapes=_shapes(facts),
+        shapes=tuple(
+            ReportShape(name=r.name, dtype=dtypes[r.name], min=r.min, opt=r.opt, max=r.max)
+            for r in facts.ranges
+        ),
         engine=inputs.engine,
         flags=plan.flags,
         environment=inputs.environment,
@@ -198,28 +206,6 @@ def _about_profiles(
     )
 
 
-def _model(inputs: ReportInputs) -> ReportModel:
-    model = inputs.facts.model
-    return ReportModel(
-        file=model.path.name,
-        sha256=model.sha256,
-        ir_version=model.ir_version,
-        opset=model.opset,
-        producer=f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
-        nodes=len(inputs.facts.nodes),
-        parameters=sum(math.prod(t.dims) for t in tensors_of(model.proto)),
-        precision=inputs.plan.precision,
-    )
-
-
-def _shapes(facts: ModelFacts) -> tuple[ReportShape, ...]:
-    dtypes = {spec.name: spec.dtype for spec in facts.model.inputs}
-    return tuple(
-        ReportShape(name=r.name, dtype=dtypes[r.name], min=r.min, opt=r.opt, max=r.max)
-        for r in facts.ranges
-    )
-
-
 def _ran(inputs: ReportInputs) -> tuple[str, ...]:
     """What is known of the engine's runs, and how far its kernels can be relied on."""
     ran = inputs.outcome.trial or NOT_RUN
@@ -242,6 +228,5 @@ def _warnings(inputs: ReportInputs) -> Iterator[str]:
         )
     if inputs.listing is None:
         yield "The builder gave no layer listing; the report has no layers."
-    elif inputs.listing.unparsed:
-        lost = inputs.listing.unparsed
+    elif lost := inputs.listing.unparsed:
         yield f"{lost} entries of the builder's layer listing could not be read."

@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 from trtplug.report.heading import bound_note, heading_facts, kernel_counts, total_words
 from trtplug.report.rows import (
-    LayerRow,
     by_bound,
-    has_candidates,
-    has_times,
+    layer_figures,
     layer_rows,
     left_out_words,
-    type_rows,
+    type_columns,
 )
 from trtplug.report.sections import sections
 from trtplug.report.tables import markdown_line, markdown_name, markdown_table, markdown_text
 from trtplug.report.words import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from trtplug.report.data import Report
+    from trtplug.report.rows import Columns, LayerRow
     from trtplug.report.sections import Line, Section
 
 
@@ -31,20 +32,15 @@ LINES_SHOWN = 20
 def report_to_markdown(report: Report) -> str:
     """The report: facts, the layers with the largest bounds, and lists of what needs a look."""
     rows = by_bound(layer_rows(report))
+    facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
+    left_out = f"{markdown_text(left_out_words(rows[LAYERS_SHOWN:]))}."
     parts = [
         f"## {markdown_name(report.model.file)} on {markdown_text(report.target)}",
-        markdown_table(
-            ("", ""),
-            ((markdown_text(label), markdown_text(value)) for label, value in _facts(report)),
-        ),
+        markdown_table(("", ""), [tuple(map(markdown_text, fact)) for fact in facts]),
         f"> {markdown_text(bound_note(report))}",
         "### Layers",
-        _layers(rows[:LAYERS_SHOWN], timed=has_times(report), tried=has_candidates(report)),
-        *(
-            [f"{markdown_text(left_out_words(rows[LAYERS_SHOWN:]))}."]
-            if len(rows) > LAYERS_SHOWN
-            else []
-        ),
+        _layers(report, rows[:LAYERS_SHOWN]),
+        *([left_out] if len(rows) > LAYERS_SHOWN else []),
         f"**{markdown_text(total_words(report))}**",
         "### Share by type of layer",
         _types(report),
@@ -55,37 +51,36 @@ def report_to_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(report: Report) -> tuple[tuple[str, str], ...]:
-    return (*heading_facts(report), ("kernels", kernel_counts(report)))
-
-
-def _layers(rows: tuple[LayerRow, ...], *, timed: bool, tried: bool) -> str:
+def _layers(report: Report, rows: tuple[LayerRow, ...]) -> str:
     if not rows:
         return "The builder reported no layers."
-    names = ("#", "Layer", "Type", "ONNX nodes", "Kernel", "Format")
-    extra = (*(("Time µs",) if timed else ()), *(("Margin",) if tried else ()))
-    figures = ("FLOPs", "Bytes", "Bound µs", *extra, "Share")
-    cells = (
-        (
-            str(row.layer.index),
-            markdown_name(row.layer.name),
-            markdown_text(row.type),
-            _nodes(row),
-            markdown_name(row.kernel)
-            if row.layer.kernel_status == "chosen"
-            else markdown_text(row.kernel),
-            markdown_text(row.tensors),
-            *_figures(row, timed=timed, tried=tried),
-        )
-        for row in rows
-    )
-    return markdown_table((*names, *figures), cells, figures)
+    names = {
+        "#": [str(r.layer.index) for r in rows],
+        "layer": [markdown_name(r.layer.name) for r in rows],
+        "type": [markdown_text(r.type) for r in rows],
+        "ONNX nodes": map(_nodes, rows),
+        "kernel": map(_kernel, rows),
+        "format": [markdown_text(r.tensors) for r in rows],
+    }
+    return _table(names, layer_figures(report, rows))
 
 
-def _figures(row: LayerRow, *, timed: bool, tried: bool) -> tuple[str, ...]:
-    extra = (*((row.time,) if timed else ()), *((row.margin,) if tried else ()))
-    cells = (row.flops, row.bytes, row.bound.us, *extra, row.bound.share)
-    return tuple(map(markdown_text, cells))
+def _table(names: Mapping[str, Iterable[str]], figures: Columns) -> str:
+    """`names` are Markdown already, `figures` are aligned to the right."""
+    heads = [head[0].upper() + head[1:] for head in (*names, *figures)]
+    escaped = (map(markdown_text, column) for column in figures.values())
+    rows = zip(*names.values(), *escaped, strict=True)
+    return markdown_table(heads, rows, heads[len(names) :])
+
+
+def _types(report: Report) -> str:
+    figures = type_columns(report)
+    return _table({"type": map(markdown_text, figures.pop("type"))}, figures)
+
+
+def _kernel(row: LayerRow) -> str:
+    chosen = row.layer.kernel_status == "chosen"
+    return markdown_name(row.kernel) if chosen else markdown_text(row.kernel)
 
 
 def _nodes(row: LayerRow) -> str:
@@ -95,30 +90,15 @@ def _nodes(row: LayerRow) -> str:
     return markdown_name(row.layer.onnx_nodes[row.lead]) + more
 
 
-def _types(report: Report) -> str:
-    heads = ("Type", "Layers", "FLOPs", "Bytes", "Bound µs", "Share")
-    rows = (
-        tuple(map(markdown_text, (r.type, r.layers, r.flops, r.bytes, r.bound.us, r.bound.share)))
-        for r in type_rows(report)
-    )
-    return markdown_table(heads, rows, heads[1:])
-
-
 def _section(section: Section) -> str:
     lines = [f"- {_line(line)}" for line in section.lines[:LINES_SHOWN]]
     more = len(section.lines) - LINES_SHOWN
     if more > 0:
         lines.append(f"- and {more:,} more, in report.html")
-    return (
-        f"### {markdown_text(section.title)}\n\n" + "\n".join(lines)
-        if lines
-        else f"### {markdown_text(section.title)}"
-    )
+    return "\n".join([f"### {markdown_text(section.title)}", *([""] if lines else []), *lines])
 
 
 def _line(line: Line) -> str:
-    return (
-        f"{markdown_name(line.name)}: {markdown_text(line.words)}"
-        if line.name
-        else markdown_line(line.words)
-    )
+    if line.name:
+        return f"{markdown_name(line.name)}: {markdown_text(line.words)}"
+    return markdown_line(line.words)

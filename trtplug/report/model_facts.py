@@ -1,4 +1,4 @@
-"""What the model itself says, worked out once for all targets while the builders run."""
+"""Facts of the model, computed once for all targets while the builders run."""
 
 from __future__ import annotations
 

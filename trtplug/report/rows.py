@@ -7,8 +7,8 @@ output format: escaping, colour and width are the renderer's.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from trtplug.report.data import ReportLayer
@@ -28,11 +28,12 @@ from trtplug.tensor import find_element_type
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trtplug.report.data import BoundBy, Report, ReportTensor, ReportTypeShare
+    from trtplug.report.data import BoundBy, Report
 
 FIRST_RUN = "chosen at first run"
 NOT_REPORTED = "not reported"
 NO_KERNEL = "no kernel"
+_NO_KERNEL_NAME = {"chosen_at_first_run": FIRST_RUN, "none": NO_KERNEL}
 NEAR_TIE = "near tie"
 ARROW = "\N{RIGHTWARDS ARROW}"
 
@@ -59,8 +60,24 @@ class BoundCell:
     share_value: float | None
 
 
+NO_BOUND = BoundCell(us=UNKNOWN, share=UNKNOWN, by="", value_us=None, share_value=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerRow:
+class _Bounded:
+    """What has a lower bound on each GPU."""
+
+    bounds: tuple[BoundCell, ...]
+    """One for each of the report's GPUs, in their order."""
+
+    @property
+    def bound(self) -> BoundCell:
+        """For the GPU that tables show."""
+        return self.bounds[0] if self.bounds else NO_BOUND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRow(_Bounded):
     """One engine layer, ready to be laid out."""
 
     layer: ReportLayer
@@ -79,32 +96,20 @@ class LayerRow:
     time: str
     margin: str
     """To the runner-up among the candidates, with a mark where the two are a near tie."""
-    bounds: tuple[BoundCell, ...]
-    """One for each of the report's GPUs, in their order; see also `bound`."""
-
-    @property
-    def bound(self) -> BoundCell:
-        """For the GPU that tables show."""
-        return self.bounds[0] if self.bounds else NO_BOUND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeRow:
+class TypeRow(_Bounded):
     """All layers of one type."""
 
     type: str
     layers: str
     flops: str
     bytes: str
-    bounds: tuple[BoundCell, ...]
-
-    @property
-    def bound(self) -> BoundCell:
-        """For the GPU that tables show."""
-        return self.bounds[0] if self.bounds else NO_BOUND
 
 
-NO_BOUND = BoundCell(us=UNKNOWN, share=UNKNOWN, by="", value_us=None, share_value=None)
+Columns = dict[str, tuple[str, ...]]
+"""Heading -> the cell of each row."""
 
 
 def layer_rows(report: Report) -> tuple[LayerRow, ...]:
@@ -119,7 +124,16 @@ def by_bound(rows: tuple[LayerRow, ...]) -> tuple[LayerRow, ...]:
 
 def type_rows(report: Report) -> tuple[TypeRow, ...]:
     """Every type of layer, the largest bound on the first GPU first."""
-    rows = (_type_row(report, share) for share in report.totals.by_type)
+    rows = (
+        TypeRow(
+            type=visible(share.type),
+            layers=format_count(share.layers),
+            flops=format_flops(share.flops),
+            bytes=format_bytes(share.bytes),
+            bounds=_bounds(report, share.bound_us, {}),
+        )
+        for share in report.totals.by_type
+    )
     return tuple(sorted(rows, key=lambda row: (_largest_first(row.bound), row.type)))
 
 
@@ -132,10 +146,25 @@ def total_bounds(report: Report) -> tuple[BoundCell, ...]:
     return _bounds(report, report.totals.bound_us, {})
 
 
-def near_misses_by_reason(report: Report) -> tuple[tuple[str, int], ...]:
-    """Reason and number, the most frequent first."""
-    counts = Counter(miss.reason for miss in report.near_misses)
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+def layer_figures(report: Report, rows: tuple[LayerRow, ...]) -> Columns:
+    """The columns of numbers; times and margins only where any layer of the report has them."""
+    times = {"time µs": "time"} if has_times(report) else {}
+    margins = {"margin": "margin"} if has_candidates(report) else {}
+    return _columns(rows, {**_WORK, **times, **margins, "share": "bound.share"})
+
+
+def type_columns(report: Report) -> Columns:
+    """The table of layer types."""
+    names = {"type": "type", "layers": "layers", **_WORK, "share": "bound.share"}
+    return _columns(type_rows(report), names)
+
+
+_WORK = {"FLOPs": "flops", "bytes": "bytes", "bound µs": "bound.us"}
+
+
+def _columns(rows: tuple[_Bounded, ...], names: Mapping[str, str]) -> Columns:
+    """Each heading with the attribute of a row that it shows."""
+    return {heading: tuple(map(attrgetter(name), rows)) for heading, name in names.items()}
 
 
 def has_times(report: Report) -> bool:
@@ -155,13 +184,9 @@ def margin_words(margin: float | None, near_tie: bool | None) -> str:
 
 def kernel_words(layer: ReportLayer) -> str:
     """The kernel's name, or why there is none; a stub is never shown as a kernel."""
-    if layer.kernel_status == "chosen_at_first_run":
-        return FIRST_RUN
-    if layer.kernel_status == "none":
-        return NO_KERNEL
-    if layer.kernel_status == "unknown" or layer.kernel is None:
-        return NOT_REPORTED
-    return visible(layer.kernel)
+    if layer.kernel_status == "chosen" and layer.kernel is not None:
+        return visible(layer.kernel)
+    return _NO_KERNEL_NAME.get(layer.kernel_status, NOT_REPORTED)
 
 
 def node_words(row: LayerRow) -> str:
@@ -187,11 +212,6 @@ def format_word(layout: str) -> str:
     return "Linear" if word == "LINEAR" else visible(word)
 
 
-def tensor_words(tensor: ReportTensor) -> str:
-    """Type and format, such as `fp16 NHWC`."""
-    return f"{dtype_word(tensor.dtype)} {format_word(tensor.format)}"
-
-
 def dtype_word(dtype: str) -> str:
     """The short word for a type, whoever named it: `Half` and `float16` are both `fp16`."""
     found = find_element_type(dtype)
@@ -202,9 +222,9 @@ def tensors_words(layer: ReportLayer) -> str:
     """The first output's type and format, and the first input's where the layer changes them."""
     if not layer.outputs:
         return UNKNOWN
-    after = tensor_words(layer.outputs[0])
-    before = tensor_words(layer.inputs[0]) if layer.inputs else after
-    return after if before == after else f"{before} {ARROW} {after}"
+    border = (*layer.inputs[:1], layer.outputs[0])
+    words = (f"{dtype_word(t.dtype)} {format_word(t.format)}" for t in border)
+    return f" {ARROW} ".join(dict.fromkeys(words))
 
 
 def _layer_row(report: Report, layer: ReportLayer) -> LayerRow:
@@ -230,16 +250,6 @@ def _lead(report: Report, layer: ReportLayer) -> int | None:
     operators = [report.onnx_nodes.get(label) for label in layer.onnx_nodes]
     leading = (i for i, operator in enumerate(operators) if operator in _LEADING)
     return next(leading, 0) if operators else None
-
-
-def _type_row(report: Report, share: ReportTypeShare) -> TypeRow:
-    return TypeRow(
-        type=visible(share.type),
-        layers=format_count(share.layers),
-        flops=format_flops(share.flops),
-        bytes=format_bytes(share.bytes),
-        bounds=_bounds(report, share.bound_us, {}),
-    )
 
 
 def _bounds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtplug.errors import PluginDroppedError
+from trtplug.report.bounds import known_sum
 from trtplug.report.data import ReportChoice, ReportNearMiss, ReportSite, SiteOutcome
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from trtplug.report.model_facts import ModelFacts
     from trtplug.rewrite.site import Site
 
-
-if TYPE_CHECKING:
     Layers = tuple[ReportLayer, ...]
     Held = Mapping[str, tuple[int, ...]]
     """Site of a kit -> numbers of the tactics whose kernels the engine holds."""
+    Homes = Mapping[str, list[ReportLayer]]
+    """Label of an ONNX node -> the layers that hold it."""
 
 
 _MOVES = ("reformat", "cast", "copy")
@@ -36,21 +37,6 @@ def replaced_nodes(facts: ModelFacts, offer: PluginOffer | None) -> Mapping[str,
     return {
         unit.node: tuple(label for conv in unit.ready.unit.candidate.convs for label in nodes[conv])
         for unit in offer.placed
-    }
-
-
-def report_choices(
-    facts: ModelFacts, layers: Layers, offer: PluginOffer | None, held: Held
-) -> dict[str, ReportChoice]:
-    """Convolution -> what was planned for it, and the reformats around its plugin."""
-    if offer is None:
-        return {}
-    planned = {site.site: site for site in offer.sites}
-    units = offer.unit_of
-    return {
-        site.conv: _choice(planned[site.conv], units.get(site.conv), layers, held)
-        for site in facts.sites
-        if site.conv in planned
     }
 
 
@@ -77,7 +63,7 @@ def _choice(
 def _tactic(unit: PlacedUnit, layer: ReportLayer, held: Held) -> str | None:
     """The tactic that the builder took.
 
-    The only one; else the only one whose kernel lies in the engine; else that whose number the
+    The only one; else the only one whose kernel is in the engine; else the one whose number the
     builder reports.
     """
     tactics = unit.ready.site.tactics
@@ -118,7 +104,7 @@ def dropped_sites(sites: tuple[ReportSite, ...]) -> tuple[str, ...]:
 def plugin_warnings(
     sites: tuple[ReportSite, ...], layers: Layers, offer: PluginOffer | None
 ) -> Iterator[str]:
-    """What of the plan did not come about, or could not be checked."""
+    """Planned plugins that the engine lacks, or that could not be checked."""
     if offer is None:
         return
     if offer.mode == "always" and not offer.placed:
@@ -134,7 +120,7 @@ def plugin_warnings(
 
 
 def refuse_dropped(report: Report, offer: PluginOffer | None) -> None:
-    """Whoever says `--plugin always` wants no engine without it, and no surprise in production.
+    """`--plugin always` accepts no engine that lacks a planned plugin.
 
     Raises:
         PluginDroppedError: a plugin of the plan is not in the engine.
@@ -144,34 +130,22 @@ def refuse_dropped(report: Report, offer: PluginOffer | None) -> None:
         raise PluginDroppedError(target=report.target, sites=dropped)
 
 
-if TYPE_CHECKING:
-    Homes = Mapping[str, tuple[ReportLayer, ...]]
-
-
 def report_sites(
-    facts: ModelFacts,
-    layers: tuple[ReportLayer, ...],
-    offer: PluginOffer | None = None,
-    held: Mapping[str, tuple[int, ...]] | None = None,
+    facts: ModelFacts, layers: Layers, offer: PluginOffer | None = None, held: Held | None = None
 ) -> tuple[ReportSite, ...]:
-    """One row a site.
-
-    Args:
-        facts: of the model.
-        layers: of the engine.
-        offer: None where the backend takes no plugins.
-        held: site of a kit -> numbers of the tactics whose kernels the engine holds.
-    """
-    homes = layers_of_nodes(layers)
-    choices = report_choices(facts, layers, offer, held or {})
+    """One row a site; `offer` is None where the backend takes no plugins."""
+    homes = _layers_of_nodes(layers)
+    planned = {site.site: site for site in offer.sites} if offer else {}
+    units = offer.unit_of if offer else {}
+    choices = {
+        conv: _choice(site, units.get(conv), layers, held or {}) for conv, site in planned.items()
+    }
     return tuple(_row(site, facts, homes, choices.get(site.conv)) for site in facts.sites)
 
 
-def report_near_misses(
-    facts: ModelFacts, layers: tuple[ReportLayer, ...]
-) -> tuple[ReportNearMiss, ...]:
+def report_near_misses(facts: ModelFacts, layers: Layers) -> tuple[ReportNearMiss, ...]:
     """One row a near miss."""
-    homes = layers_of_nodes(layers)
+    homes = _layers_of_nodes(layers)
     return tuple(
         ReportNearMiss(
             conv=miss.conv,
@@ -183,21 +157,17 @@ def report_near_misses(
     )
 
 
-def layers_of_nodes(layers: tuple[ReportLayer, ...]) -> dict[str, tuple[ReportLayer, ...]]:
-    """Label of an ONNX node -> the layers that hold it."""
-    homes: dict[str, tuple[ReportLayer, ...]] = {}
+def _layers_of_nodes(layers: Layers) -> Homes:
+    homes: dict[str, list[ReportLayer]] = {}
     for layer in layers:
         for label in layer.onnx_nodes:
-            homes[label] = (*homes.get(label, ()), layer)
+            homes.setdefault(label, []).append(layer)
     return homes
 
 
 def _row(site: Site, facts: ModelFacts, homes: Homes, choice: ReportChoice | None) -> ReportSite:
-    if choice is not None and choice.choice == "plugin":
-        outcome, why = _plugin_outcome(site, homes)
-    else:
-        outcome, why = _outcome(site, homes)
-    flops = [facts.flops(label) for label in site.nodes]
+    planned = choice is not None and choice.choice == "plugin"
+    outcome, why = (_plugin_outcome if planned else _outcome)(site, homes)
     fell_into = {layer.name: None for label in site.nodes for layer in homes.get(label, ())}
     return ReportSite(
         conv=site.conv,
@@ -207,7 +177,7 @@ def _row(site: Site, facts: ModelFacts, homes: Homes, choice: ReportChoice | Non
         kernel_shape=site.kernel_shape,
         strides=site.strides,
         group=site.group,
-        flops=None if None in flops else sum(f or 0 for f in flops),
+        flops=known_sum(facts.flops(label) for label in site.nodes),
         outcome=outcome,
         layers=tuple(fell_into),
         why=why,
@@ -234,14 +204,9 @@ def _outcome(site: Site, homes: Homes) -> tuple[SiteOutcome, str]:
         return "unknown", "no layer names the convolution"
     after = site.nodes[site.nodes.index(site.conv) + 1 :]
     others = [label for label in after if label in homes]
-    strays = min((list(_strays(others, layer)) for layer in found), key=len)
+    strays = min(([n for n in others if n not in layer.onnx_nodes] for layer in found), key=len)
     if not strays:
         return "native_fused", f"one layer holds all of it: {found[0].name}"
     where = homes[strays[0]][0].name
     more = f" (and {len(strays) - 1} more nodes)" if len(strays) > 1 else ""
     return "native_unfused", f"{strays[0]} fell into {where}{more}"
-
-
-def _strays(labels: list[str], layer: ReportLayer) -> Iterator[str]:
-    inside = set(layer.onnx_nodes)
-    return (label for label in labels if label not in inside)

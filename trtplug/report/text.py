@@ -12,22 +12,23 @@ from trtplug.report.rows import (
     FIRST_RUN,
     NEAR_TIE,
     by_bound,
+    layer_figures,
     layer_rows,
     left_out_words,
     node_words,
-    type_rows,
+    type_columns,
 )
 from trtplug.report.sections import sections
 from trtplug.report.words import elide
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rich.console import Console
     from rich.table import Table
 
     from trtplug.report.data import Report
-    from trtplug.report.rows import LayerRow, TypeRow
+    from trtplug.report.rows import Columns, LayerRow
     from trtplug.report.sections import Section
 
 
@@ -39,6 +40,16 @@ _GENERATED = "__myl_"
 
 _LEAST = 8
 """Columns that a name keeps, however narrow the terminal."""
+
+LAYERS_SHOWN = 40
+LINES_SHOWN = 12
+"""Of each list below the tables."""
+
+_LABEL = 20
+"""Columns of a label, which may hold the name of an input."""
+
+NARROWEST = 60
+"""Columns below which the tables would have no room for names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +78,37 @@ def list_table(lines: Iterable[tuple[str, str]], indent: int = 0) -> Table:
     return table
 
 
-def layer_table(rows: tuple[LayerRow, ...], width: int) -> Table:
+def layer_table(report: Report, rows: tuple[LayerRow, ...], width: int) -> Table:
     """One line for each row, in at most `width` columns."""
-    columns = _layer_columns(rows, with_formats=width >= FORMATS_FROM)
+    figures = layer_figures(report, rows)
+    if "margin" in figures:
+        figures["margin"] = tuple(map(_margin, figures["margin"]))
+    formats = _Column(heading="format", cells=tuple(map(_format, rows)))
+    columns = (
+        _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
+        _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
+        _Column(heading="type", cells=tuple(r.type for r in rows), is_name=True),
+        _Column(heading="ONNX nodes", cells=tuple(map(node_words, rows)), is_name=True),
+        _Column(heading="kernel", cells=tuple(map(_kernel, rows)), is_name=True),
+        *([formats] if width >= FORMATS_FROM else []),
+        *_figures(figures),
+    )
     fixed = sum(c.width for c in columns if not c.is_name) + len(columns) - 1
     wanted = [c.width for c in columns if c.is_name]
     widths = iter(share_out(wanted, width - fixed))
     return _table([(c, next(widths) if c.is_name else c.width) for c in columns])
 
 
-def type_table(rows: tuple[TypeRow, ...]) -> Table:
+def type_table(figures: Columns) -> Table:
     """One line for each type of layer."""
-    columns = (
-        _Column(heading="type", cells=tuple(elide(r.type, 24) for r in rows), is_name=True),
-        _Column(heading="layers", cells=tuple(r.layers for r in rows)),
-        _Column(heading="FLOPs", cells=tuple(r.flops for r in rows)),
-        _Column(heading="bytes", cells=tuple(r.bytes for r in rows)),
-        _Column(heading="bound\nµs", cells=tuple(r.bound.us for r in rows)),
-        _Column(heading="share", cells=tuple(r.bound.share for r in rows)),
-    )
+    names = tuple(elide(name, 24) for name in figures.pop("type"))
+    columns = (_Column(heading="type", cells=names, is_name=True), *_figures(figures))
     return _table([(c, c.width) for c in columns])
+
+
+def _figures(figures: Columns) -> Iterator[_Column]:
+    for heading, cells in figures.items():
+        yield _Column(heading=heading.replace(" µs", "\nµs"), cells=cells)
 
 
 def share_out(wanted: list[int], room: int) -> list[int]:
@@ -100,37 +122,15 @@ def share_out(wanted: list[int], room: int) -> list[int]:
     return given
 
 
-def _layer_columns(rows: tuple[LayerRow, ...], with_formats: bool) -> tuple[_Column, ...]:
-    formats = _Column(heading="format", cells=tuple(_format(r) for r in rows))
-    times = _Column(heading="time\nµs", cells=tuple(r.time for r in rows))
-    timed = any(r.layer.time_us is not None for r in rows)
-    margins = _Column(heading="margin", cells=tuple(map(_margin, rows)))
-    tried = any(r.layer.candidates for r in rows)
-    return (
-        _Column(heading="#", cells=tuple(str(r.layer.index) for r in rows)),
-        _Column(heading="layer", cells=tuple(r.name for r in rows), is_name=True),
-        _Column(heading="type", cells=tuple(r.type for r in rows), is_name=True),
-        _Column(heading="ONNX nodes", cells=tuple(map(node_words, rows)), is_name=True),
-        _Column(heading="kernel", cells=tuple(map(_kernel, rows)), is_name=True),
-        *([formats] if with_formats else []),
-        _Column(heading="FLOPs", cells=tuple(r.flops for r in rows)),
-        _Column(heading="bytes", cells=tuple(r.bytes for r in rows)),
-        _Column(heading="bound\nµs", cells=tuple(r.bound.us for r in rows)),
-        *([times] if timed else []),
-        *([margins] if tried else []),
-        _Column(heading="share", cells=tuple(r.bound.share for r in rows)),
-    )
-
-
 def _kernel(row: LayerRow) -> str:
-    """Shorter where most rows would say the same; the heading has the long form."""
+    """Shorter, since it repeats in most rows; the heading has the long form."""
     return row.kernel.removeprefix("chosen ") if row.kernel == FIRST_RUN else row.kernel
 
 
-def _margin(row: LayerRow) -> str:
+def _margin(words: str) -> str:
     """A near tie as one mark: the words have no room, the list below the table has them."""
     near = f" {NEAR_TIE}"
-    return f"~{row.margin.removesuffix(near)}" if row.margin.endswith(near) else row.margin
+    return f"~{words.removesuffix(near)}" if words.endswith(near) else words
 
 
 def _format(row: LayerRow) -> str:
@@ -169,25 +169,21 @@ def _fit(cell: str, width: int) -> str:
     return elide(cell, width)
 
 
-LAYERS_SHOWN = 40
-LINES_SHOWN = 12
-"""Of each list below the tables."""
-
-_LABEL = 20
-"""Columns of a label, which may hold the name of an input."""
-
-NARROWEST = 60
-"""Columns below which the tables would have no room for names."""
-
-
 def report_to_text(report: Report, width: int = 100, color: bool = False) -> str:
-    """The report as lines of at most `width` columns, or 60 where fewer are asked for."""
+    """The report as lines of at most `width` columns, at least 60."""
     width = max(width, NARROWEST)
     console = _console(width, color)
-    _print_heading(console, report)
-    _print_layers(console, report)
+    facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
+    rows = by_bound(layer_rows(report))
+    console.print(list_table((elide(label, _LABEL), value) for label, value in facts), "")
+    console.print(bound_note(report), style="bold", end="\n\n")
+    if rows:
+        console.print(layer_table(report, rows[:LAYERS_SHOWN], width))
+    if len(rows) > LAYERS_SHOWN:
+        console.print(left_out_words(rows[LAYERS_SHOWN:]))
+    console.print(total_words(report), style="bold", end="\n\n")
     console.print("Share by type of layer", style="bold")
-    console.print(type_table(type_rows(report)), "")
+    console.print(type_table(type_columns(report)), "")
     for section in sections(report):
         _print_section(console, section, width)
     assert isinstance(console.file, io.StringIO)
@@ -213,24 +209,6 @@ def _console(width: int, color: bool) -> Console:
 def load_console() -> None:
     """Loads what prints tables; that takes about as long as printing one."""
     _console(NARROWEST, color=False).print(list_table([("", "")]))
-
-
-def _print_heading(console: Console, report: Report) -> None:
-    facts = (*heading_facts(report), ("kernels", kernel_counts(report)))
-    console.print(list_table((elide(label, _LABEL), value) for label, value in facts))
-    console.print()
-    console.print(bound_note(report), style="bold")
-    console.print()
-
-
-def _print_layers(console: Console, report: Report) -> None:
-    rows = by_bound(layer_rows(report))
-    if rows:
-        console.print(layer_table(rows[:LAYERS_SHOWN], console.width))
-    if len(rows) > LAYERS_SHOWN:
-        console.print(left_out_words(rows[LAYERS_SHOWN:]))
-    console.print(total_words(report), style="bold")
-    console.print()
 
 
 def _print_section(console: Console, section: Section, width: int) -> None:

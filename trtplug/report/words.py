@@ -80,9 +80,8 @@ def format_us(time_us: float | None) -> str:
     return _digits(time_us, exact=not time_us)
 
 
-def format_ratio(ratio: float | None) -> str:
-    """A plain quotient, such as operations a byte."""
-    return format_us(ratio)
+format_ratio = format_us
+"""A plain quotient, such as operations a byte."""
 
 
 def format_share(share: float | None) -> str:

@@ -3,13 +3,13 @@
 function drawStrip() {
   const strip = byId("strip");
   const total = data.totals[state.gpu];
-  if (!total || !total.value) {
+  if (!total || !total.value_us) {
     strip.replaceChildren();
     return;
   }
   let x = 0;
   const parts = data.layers.map((layer, position) => {
-    const width = 1000 * (bound(layer).part || 0);
+    const width = 1000 * (bound(layer).share_value || 0);
     const part = svg("rect", { class: fillClass(layer.type), x, y: 0, width, height: 10, "data-position": position,
       onclick: () => select(position, "strip") },
       svg("title", {}, "#" + layer.index + " " + (leadingNode(layer) || layer.name) + ": at least " + bound(layer).us + " µs, " + bound(layer).share));
@@ -28,14 +28,14 @@ onSelect.push((position) => {
 const typeTable = new ListTable({
   items: data.types, caption: "Share by type of layer", empty: "No layers.", class: "types",
   columns: [
-    { key: "type", label: "Type", sort: (t) => t.name, cell: (t) => [el("i", { class: "swatch " + fillClass(t.name) }),
-      el("button", { type: "button", class: "link", title: "Show only these layers", onclick: () => showType(t.name) }, t.name)] },
+    { key: "type", label: "Type", sort: (t) => t.type, cell: (t) => [el("i", { class: "swatch " + fillClass(t.type) }),
+      el("button", { type: "button", class: "link", title: "Show only these layers", onclick: () => showType(t.type) }, t.type)] },
     { key: "layers", label: "Layers", numeric: true, cell: (t) => t.layers },
     { key: "flops", label: "FLOPs", numeric: true, cell: (t) => t.flops },
     { key: "bytes", label: "Bytes", numeric: true, cell: (t) => t.bytes },
-    { key: "bound", label: "Bound µs", numeric: true, first: "descending", sort: (t) => bound(t).value, cell: (t) => bound(t).us },
-    { key: "share", label: "Share of the bound", numeric: true, first: "descending", sort: (t) => bound(t).part,
-      cell: (t) => el("div", { class: "wide" }, meter(bound(t).part, largestPart(data.types), t.name), el("span", {}, bound(t).share)) },
+    { key: "bound", label: "Bound µs", numeric: true, first: "descending", sort: (t) => bound(t).value_us, cell: (t) => bound(t).us },
+    { key: "share", label: "Share of the bound", numeric: true, first: "descending", sort: (t) => bound(t).share_value,
+      cell: (t) => el("div", { class: "wide" }, meter(bound(t).share_value, largestPart(data.types), t.type), el("span", {}, bound(t).share)) },
   ],
   sorting: { key: "bound", direction: "descending" },
   row: (_, cells) => el("tr", {}, cells),

@@ -15,7 +15,7 @@ function boundFacts(layer) {
   return data.gpus.flatMap((gpu, i) => {
     const cell = layer.bounds[i] || NO_BOUND;
     const set = cell.by ? ", set by " + boundWords[cell.by] : "";
-    const text = cell.value === null ? "not known" : cell.us + " µs" + set + "; " + cell.share + " of the whole";
+    const text = cell.value_us === null ? "not known" : cell.us + " µs" + set + "; " + cell.share + " of the whole";
     return [el("dt", {}, "bound"), el("dd", {}, text + " on " + gpu.name)];
   });
 }

@@ -25,34 +25,34 @@ function byId(id) {
 
 // Colours go to the types with the largest bounds; the last colour serves all the others.
 const LAST_COLOUR = 7;
-const typeColour = new Map(data.types.map((t, i) => [t.name, Math.min(i, LAST_COLOUR)]));
+const typeColour = new Map(data.types.map((t, i) => [t.type, Math.min(i, LAST_COLOUR)]));
 function fillClass(type) {
   const colour = typeColour.get(type);
   return "fill-" + (colour === undefined ? LAST_COLOUR : colour);
 }
 
-const NO_BOUND = { us: "-", share: "-", by: "", value: null, part: null };
+const NO_BOUND = { us: "-", share: "-", by: "", value_us: null, share_value: null };
 function bound(item) {
   return item.bounds[state.gpu] || NO_BOUND;
 }
 function largestPart(items) {
-  return items.reduce((most, item) => Math.max(most, bound(item).part || 0), 0);
+  return items.reduce((most, item) => Math.max(most, bound(item).share_value || 0), 0);
 }
 function count(number, word) {
   return number.toLocaleString("en") + " " + word + (number === 1 ? "" : "s");
 }
 
-// What depends on the GPU or on the selected layer registers here, and is told of each change.
+// What depends on the GPU or on the selected layer registers here, and is called on each change.
 const onGpu = [];
 const onSelect = [];
 function setGpu(gpu) {
   state.gpu = gpu;
-  onGpu.forEach((tell) => tell());
+  onGpu.forEach((update) => update());
 }
 function select(position, from) {
   const before = state.selected;
   state.selected = position;
-  onSelect.forEach((tell) => tell(position, before, from));
+  onSelect.forEach((update) => update(position, before, from));
   const hash = position >= 0 ? "#layer-" + position : " ";
   try {
     history.replaceState(null, "", hash);

@@ -96,8 +96,8 @@ function paintShares() {
   const largest = largestPart(data.layers);
   for (const [position, node] of graphNodes) {
     const cell = bound(data.layers[position]);
-    node.share.setAttribute("width", largest ? ((NODE_WIDTH - 10) * (cell.part || 0)) / largest : 0);
-    node.querySelector(".us").textContent = cell.value === null ? "" : (cell.us.startsWith("<") ? "" : "≥ ") + cell.us + " µs";
+    node.share.setAttribute("width", largest ? ((NODE_WIDTH - 10) * (cell.share_value || 0)) / largest : 0);
+    node.querySelector(".us").textContent = cell.value_us === null ? "" : (cell.us.startsWith("<") ? "" : "≥ ") + cell.us + " µs";
   }
 }
 

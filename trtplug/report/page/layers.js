@@ -28,13 +28,13 @@ const layerColumns = [
     cell: (l) => [el("span", { title: l.type }, el("i", { class: "swatch " + fillClass(l.type) }), l.type),
       l.added ? el("span", { class: "tag added", title: "added by the builder: it holds no ONNX node" }, l.added) : null] },
   { key: "kernel", label: "Kernel", lines: true, sort: (l) => l.kernel, title: "Below it: who decided, type and format",
-    cell: (l) => two(l.chosen ? el("span", { title: l.kernel }, elided(l.kernel)) : el("span", { title: l.kernel }, l.kernel), (l.asked ? "by --" + l.asked + "; " : "") + l.tensors) },
+    cell: (l) => two(l.chosen ? el("span", { title: l.kernel }, elided(l.kernel)) : el("span", { title: l.kernel }, l.kernel), (l.override ? "by --" + l.override + "; " : "") + l.tensors) },
   { key: "flops", label: "FLOPs", lines: true, numeric: true, first: "descending", sort: (l) => l.flops[1],
     title: "Below it: operations a byte", cell: (l) => two(el("span", {}, l.flops[0]), l.intensity[0] + " /B") },
   { key: "bytes", label: "Bytes", numeric: true, first: "descending", sort: (l) => l.bytes[1], cell: (l) => l.bytes[0] },
-  { key: "bound", label: "Bound µs", lines: true, numeric: true, first: "descending", sort: (l) => bound(l).value,
+  { key: "bound", label: "Bound µs", lines: true, numeric: true, first: "descending", sort: (l) => bound(l).value_us,
     title: "Lower bound, no time. Below it: what sets it", cell: (l) => two(el("span", {}, bound(l).us), bound(l).by) },
-  { key: "share", label: "Share", numeric: true, first: "descending", sort: (l) => bound(l).part,
+  { key: "share", label: "Share", numeric: true, first: "descending", sort: (l) => bound(l).share_value,
     title: "Of the sum of the bounds; the longest bar is the largest layer", cell: shareCell },
 ];
 if (data.timed) {
@@ -56,7 +56,7 @@ function meter(part, largest, type) {
   return el("div", { class: "meter", "aria-hidden": "true" }, bar);
 }
 function shareCell(layer) {
-  return [bound(layer).share, meter(bound(layer).part, largestLayer, layer.type)];
+  return [bound(layer).share, meter(bound(layer).share_value, largestLayer, layer.type)];
 }
 
 function nameButton(layer) {
@@ -93,7 +93,7 @@ function pickList(label, options, change) {
 }
 const layerFilters = {
   text: filterField("Filter layers, nodes, kernels", filterLayers),
-  type: pickList("Type", [["", "All types"], ...data.types.map((t) => [t.name, t.name + " (" + t.layers + ")"])], filterLayers),
+  type: pickList("Type", [["", "All types"], ...data.types.map((t) => [t.type, t.type + " (" + t.layers + ")"])], filterLayers),
   added: pickList("Origin", [["", "All origins"], ["any", "Added by the builder"], 
     ...[...new Set(data.layers.map((l) => l.added))].filter(Boolean).sort().map((a) => [a, "Added: " + a]), ["none", "Holding ONNX nodes"]], filterLayers),
   count: el("span", { class: "count", role: "status" }),
@@ -112,7 +112,7 @@ function filterLayers() {
   countLayers(shown);
 }
 function countLayers(shown) {
-  const part = shown.reduce((sum, layer) => sum + (bound(layer).part || 0), 0);
+  const part = shown.reduce((sum, layer) => sum + (bound(layer).share_value || 0), 0);
   const share = data.gpus.length ? ", " + (100 * part).toFixed(1) + "% of the bound" : "";
   layerFilters.count.textContent = shown.length.toLocaleString("en") + " of " + count(data.layers.length, "layer") + share;
 }

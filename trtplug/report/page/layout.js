@@ -61,7 +61,7 @@ function rankLoose(loose, others) {
   loose.forEach((item, i) => { item.rank = deepest + 1 + Math.floor(i / LOOSE_IN_A_ROW); });
 }
 
-// What nothing leads to stands just above its first reader.
+// What nothing leads to is placed just above its first reader.
 function pullDown(item, into, outOf) {
   if (into.some((before) => before.kind === "layer")) return;
   const readers = outOf.filter((after) => after.kind === "layer").map((after) => after.rank);
@@ -120,32 +120,32 @@ function orderRanks(ranks) {
     for (const rank of downward ? ranks : [...ranks].reverse()) {
       for (const item of rank) {
         const neighbours = downward ? item.above : item.below;
-        item.wish = neighbours.length ? meanOf(neighbours, "place") : item.place;
+        item.target = neighbours.length ? meanOf(neighbours, "place") : item.place;
       }
-      rank.sort((a, b) => a.wish - b.wish || a.place - b.place);
+      rank.sort((a, b) => a.target - b.target || a.place - b.place);
       number(rank);
     }
   }
 }
 
-// Each item wishes to stand below (or above) its neighbours; left to right, then right to left, wishes
+// Each item is best below (or above) its neighbours; left to right, then right to left, positions
 // give way to the space between items, and the mean of both passes keeps that space.
 function placeItems(ranks) {
   for (const rank of ranks) settle(rank, () => 0);
   for (let sweep = 0; sweep < 10; sweep++) {
     const downward = sweep % 2 === 0;
-    const wish = (item) => {
+    const target = (item) => {
       const neighbours = downward ? item.above : item.below;
       return neighbours.length ? meanOf(neighbours, "x") : item.x;
     };
-    for (const rank of downward ? ranks : [...ranks].reverse()) settle(rank, wish);
+    for (const rank of downward ? ranks : [...ranks].reverse()) settle(rank, target);
   }
 }
 
-function settle(rank, wish) {
-  const wishes = rank.map(wish);
-  const left = [...wishes];
-  const right = [...wishes];
+function settle(rank, target) {
+  const targets = rank.map(target);
+  const left = [...targets];
+  const right = [...targets];
   for (let i = 1; i < rank.length; i++) left[i] = Math.max(left[i], left[i - 1] + space(rank[i - 1], rank[i]));
   for (let i = rank.length - 2; i >= 0; i--) right[i] = Math.min(right[i], right[i + 1] - space(rank[i], rank[i + 1]));
   rank.forEach((item, i) => { item.x = (left[i] + right[i]) / 2; });

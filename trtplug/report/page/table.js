@@ -1,4 +1,4 @@
-// A table that sorts by its headings and shows the first rows until asked for all of them.
+// A table that sorts by its headings and shows the first rows until all are requested.
 // columns: {key, label, sort(item) -> number | string | null, first: "ascending" | "descending", cell(item), numeric}
 
 const ROWS_AT_FIRST = 400;

@@ -1,7 +1,7 @@
 """The JSON Schema of `report.json`, made from the dataclasses and their docstrings.
 
-`schema/report-1.json` in this folder is what `report_schema_text` gives; `python -m
-trtplug.report.json_schema` writes it anew.
+`trtplug/report/schema/report-1.json` is what `report_schema_text` gives; `python -m
+tests.report.json_schema` writes it anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import trtplug.report.data as data
 
-SCHEMA_FILE = Path(__file__).with_name("schema") / "report-1.json"
+SCHEMA_FILE = Path(data.__file__).with_name("schema") / "report-1.json"
 
 
 def report_schema() -> dict[str, Any]:
