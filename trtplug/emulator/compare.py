@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtplug.emulator.floating import FLOAT_TYPES, decoder
-from trtplug.emulator.integer import apply
+from trtplug.emulator.integer import LOGICAL, apply
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.ptx import Instruction, Name
 from trtplug.emulator.values import SCALARS, Array, read_as
@@ -23,9 +23,6 @@ _ORDERED: dict[str, Function] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
     "hs": np.greater_equal,
-}  # fmt: skip
-_JOINS: dict[str, Function] = {
-    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
 }  # fmt: skip
 
 
@@ -103,10 +100,10 @@ def compare(ins: Instruction, lay: Layout) -> Step:
 
 def _join(ins: Instruction, lay: Layout, name: str) -> _Join:
     other = ins.operands[3]
-    if name not in _JOINS or not isinstance(other, Name):
+    if name not in LOGICAL or not isinstance(other, Name):
         raise unsupported(ins)
     number = lay.operand(ins, Name(text=other.text), 1)
-    return _Join(function=_JOINS[name], predicate=number, negated=other.negated)
+    return _Join(function=LOGICAL[name], predicate=number, negated=other.negated)
 
 
 BUILDERS: dict[str, Builder] = {"setp": compare}

@@ -29,14 +29,11 @@ _INTEGER_BOTH: dict[str, Builder] = {
 
 _BUILDERS: dict[str, Builder] = {
     **integer.BUILDERS,
-    **integer.BITS,
     **floating.BUILDERS,
     **moves.BUILDERS,
     **compare.BUILDERS,
     **warp.BUILDERS,
     **load_store.BUILDERS,
-    **load_store.ATOMICS,
-    "ldmatrix": load_store.load_matrix,
 }
 
 
