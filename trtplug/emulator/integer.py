@@ -273,6 +273,7 @@ def count_bits(ins: Instruction, lay: Layout) -> Step:
 
 
 BUILDERS: dict[str, Builder] = {
+    "add": two, "sub": two, "min": two, "max": two, "neg": unary, "abs": unary, "mul": multiply,
     "div": two, "rem": two, "and": two, "or": two, "xor": two, "not": unary,
     "mad": multiply, "shl": shift, "shr": shift, "selp": select,
     "bfe": extract, "bfi": insert, "prmt": permute, "lop3": logic, "shf": funnel,

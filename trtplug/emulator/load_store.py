@@ -196,7 +196,7 @@ def copy(ins: Instruction, lay: Layout) -> Step:
     if parts == ("async", "commit_group"):
         return lambda m: m.copies.commit(m)
     if parts == ("async", "wait_all"):
-        return lambda m: m.copies.wait_all(m)
+        return lambda m: m.copies.wait(m, -1)
     if parts == ("async", "wait_group"):
         left = ins.operands[0]
         if not isinstance(left, Immediate):
@@ -221,7 +221,7 @@ def _copy(ins: Instruction, lay: Layout) -> Step:
     def step(m: Machine) -> None:
         def begin(addr: Array) -> Array:
             if m.tally is not None:
-                m.tally.shared(ins.line, addr, m.mask, width)
+                m.tally.count("shared", ins.line, addr, m.mask, width)
             count = None if given is None else read_as(m.registers[given], S32)
             value = _source(m, of.address(m), count, width, ins.line)
             m.copies.start(m, addr, value, width, ins.line)

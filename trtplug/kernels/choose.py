@@ -84,23 +84,18 @@ def _ordered(
     tactics: Sequence[AnyTactic], problem: AnyProblem, target: KernelTarget
 ) -> tuple[list[AnyTactic], str]:
     """The tactics, the one to fix the packing first, and why it is that one."""
-    times = [_predicted_us(t, problem, target) for t in tactics]
-    known = {t.name: time for t, time in zip(tactics, times, strict=True) if time is not None}
-    if len(known) < len(tactics) or target.profile is None:
+    gpu, known = target.profile, {}
+    for tactic in tactics if gpu else ():
+        usage = intended_usage(tactic, problem, target.sm)
+        if gpu and (found := predict(tactic, problem, gpu, usage, problem.x.opt)):
+            known[tactic.name] = found.predicted_us
+    if len(known) < len(tactics) or gpu is None:
         ordered = sorted(tactics, key=lambda t: (t.rank, t.number))
         return ordered, f"{ordered[0].name} is first in order: no figures of the GPU to predict by"
     ordered = sorted(tactics, key=lambda t: (known[t.name], t.number))
-    time = known[ordered[0].name]
-    name = target.profile.name
-    return ordered, f"{ordered[0].name} is predicted fastest on {name}: {time:.1f} us, not measured"
-
-
-def _predicted_us(tactic: AnyTactic, problem: AnyProblem, target: KernelTarget) -> float | None:
-    if target.profile is None:
-        return None
-    usage = intended_usage(tactic, problem, target.sm)
-    prediction = predict(tactic, problem, target.profile, usage, problem.x.opt)
-    return prediction.predicted_us if prediction is not None else None
+    first = ordered[0].name
+    why = f"{first} is predicted fastest on {gpu.name}: {known[first]:.1f} us, not measured"
+    return ordered, why
 
 
 def intended_usage(tactic: AnyTactic, problem: AnyProblem, sm: Sm) -> Usage:

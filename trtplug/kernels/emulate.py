@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from trtplug.kernels.family import AnyTactic, Launch, Layout
     from trtplug.kernels.problem import AnyProblem
 
-
-if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
@@ -164,20 +162,20 @@ def run_kernel(
     checks: Checks | None,
     blocks: Sequence[int] | None,
 ) -> Checked:
-    """Runs any kernel of ours, and holds its output against `wanted` [N, outputs, rows, columns].
+    """Runs any kernel of ours, and compares its output with `wanted` [N, outputs, rows, columns].
 
     Args:
         module: with the kernel.
         kernel: its name.
         launching: grid and block.
-        inputs: name -> flat bits, in order of the kernel's arguments.
-        arguments: the numbers after them.
+        inputs: name -> flat bits, in order of the kernel's arguments; `arguments` follow them.
+        arguments: the int32 ones.
         wanted: the output in float64.
         sizes: of the input, for the verdict.
-        dtype: of the output.
-        layout: of the output.
-        checks: what the emulator checks; all by default.
-        blocks: numbers of the blocks to run, where not all.
+        dtype: of the output, as `layout` is.
+        layout: likewise.
+        checks: as in `run_tactic`, as `blocks` is.
+        blocks: likewise.
     """
     shape = tuple(int(n) for n in wanted.shape)
     y = empty_output(shape, dtype, layout)
@@ -196,7 +194,13 @@ def run_kernel(
         blocks=blocks,
     )
     output = from_device(y, dtype, layout, shape)
-    error, problems = _compare(output, wanted, complete=blocks is None)
+    missing = _missing(output, wanted)
+    error, problems = relative_error(output, wanted), []
+    if blocks is None and missing.any():
+        error = float("nan")
+        problems.append(f"{int(missing.sum())} of {output.size} outputs are NaN")
+    elif missing.all():
+        problems.append("no output was written")
     tolerance = TOLERANCE[dtype]
     if not error <= tolerance:
         problems.append(f"relative error {error:.2e} is above {tolerance:g}")
@@ -250,23 +254,12 @@ def relative_error(output: Array, wanted: Array) -> float:
     if not there.any():
         return float("nan")
     norm = float(np.linalg.norm(wanted[there].astype(np.float64)))
-    difference = output[there].astype(np.float64) - wanted[there]
-    return float(np.linalg.norm(difference)) / (norm or 1.0)
+    return float(np.linalg.norm(output[there].astype(np.float64) - wanted[there])) / (norm or 1.0)
 
 
 def _missing(output: Array, wanted: Array) -> Array:
     found: Array = np.isnan(output) & ~np.isnan(wanted)
     return found
-
-
-def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, list[str]]:
-    """Relative error over what was written, and what is wrong with that."""
-    missing = _missing(output, wanted)
-    if complete and missing.any():
-        return float("nan"), [f"{int(missing.sum())} of {output.size} outputs are NaN"]
-    if missing.all():
-        return float("nan"), ["no output was written"]
-    return relative_error(output, wanted), []
 
 
 def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:

@@ -21,12 +21,9 @@ from trtplug.kernels.source import ELEMENTS, MIN_BLOCKS, KernelSource, assemble,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.kernels.source import Headers
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 Layout = Literal["LINEAR", "HWC8"]
@@ -153,13 +150,13 @@ class Tactic(ABC, Generic[P]):
     # What a family says.
 
     @property
-    @abstractmethod
     def threads(self) -> int:
         """Threads of a block."""
+        return 128
 
-    @abstractmethod
     def exclusions(self, problem: P) -> Iterator[Exclusion]:
         """Reasons of the family's own against a problem, beside those of `exclusion`."""
+        return iter(())
 
     @abstractmethod
     def body(self, problem: P, sm: Sm) -> str:

@@ -68,12 +68,7 @@ def predict(
 ) -> Prediction | None:
     """The prediction at an input [batch, channels, height, width]; None where figures are missing.
 
-    Args:
-        tactic: what runs.
-        problem: what it computes.
-        profile: the GPU.
-        usage: resources of the compiled kernel.
-        sizes: of the input.
+    `usage` has the resources of the compiled kernel.
     """
     work, share = tactic.work(problem), _peak_share(tactic, profile)
     peak, fp32 = _peak(tactic, problem, profile.dense_peak), profile.dense_peak.fp32_flops_per_s
