@@ -93,8 +93,8 @@ def test_kernels_that_cannot_stand_side_by_side_are_refused(names, words):
 
 
 def damaged(folder, **fields) -> None:
-    told = json.loads((folder / KIT_FILE).read_text())
-    (folder / KIT_FILE).write_text(json.dumps(told | fields))
+    written = json.loads((folder / KIT_FILE).read_text())
+    (folder / KIT_FILE).write_text(json.dumps(written | fields))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One access to memory, whatever its space: from an operand to the bytes, with what watches it."""
+"""One access to memory of any space: operand, address, checks and bytes."""
 
 from __future__ import annotations
 
@@ -84,9 +84,6 @@ def opcode(ins: Instruction, also: str = "") -> tuple[str, int, str]:
     if not kind:
         raise unsupported(ins)
     return ("global" if space == "const" else space), count, kind
-
-
-# One access, whatever its space.
 
 
 def inside(

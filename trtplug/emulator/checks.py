@@ -1,7 +1,7 @@
 """What the emulator looks for, and what it found.
 
-Findings of one kind at one line are one finding with a count: a loop over thousands of blocks tells
-its fault once.
+Findings of one kind at one line are one finding with a count: a fault in a loop over thousands of
+blocks is reported once.
 """
 
 from __future__ import annotations

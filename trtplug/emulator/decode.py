@@ -106,9 +106,7 @@ def _ends(end: Instruction | None) -> set[str]:
 
 def _check_end(end: Instruction) -> None:
     """Barriers and jumps that are known."""
-    if end.op == "bra" and set(end.parts) <= {"uni"}:
-        return
-    if end.op in ("ret", "exit") and set(end.parts) <= {"uni"}:
+    if end.op in ("bra", "ret", "exit") and set(end.parts) <= {"uni"}:
         return
     numbers = all(isinstance(o, Immediate) for o in end.operands)
     if end.op in ("bar", "barrier") and numbers and end.predicate is None:

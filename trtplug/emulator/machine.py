@@ -1,4 +1,4 @@
-"""What a running instruction can reach: registers, memories, the lanes at hand, the watchers.
+"""What a running instruction can reach: registers, memories, active lanes, checks.
 
 One `Machine` runs one batch of blocks in lockstep; `run` makes it, instructions change it.
 """

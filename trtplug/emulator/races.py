@@ -3,7 +3,7 @@
 Accesses are only noted while blocks run, and judged when a barrier ends the epoch: every race is
 then a word that one thread wrote and another touched in the same epoch, so that readers need no
 record of their own. Where all blocks did the same (addresses depend on the thread alone), one
-stands for all.
+is compared for all.
 
 `__syncwarp` orders the threads of a warp: pairs within one warp are judged between two of them,
 pairs of different warps over the whole epoch. Its mask is not looked at: it counts for whole warps.
@@ -45,7 +45,7 @@ class RaceLog:
         self._size = size
         self._touches: list[Touch] = []
         self._cuts: list[int] = []
-        """Places in the list where a warp barrier stands."""
+        """Indices in the list at which a warp barrier was."""
 
     def note(self, touch: Touch) -> None:
         """Keep one access; a copy of its address is not made, since registers are never changed."""

@@ -1,6 +1,6 @@
 """Which lanes run which block next, and when they wait for each other.
 
-Of all lanes, those at the block that stands first in the text run first: others wait where paths
+Of all lanes, those at the block that comes first in the text run first: others wait where paths
 meet again, so that lanes that went apart come together by themselves. Barriers open when nothing
 else can run. A state that comes again with memory unchanged is a livelock, proven; a batch that
 runs more blocks than allowed is taken for one.
@@ -233,10 +233,10 @@ class Scheduler:
         """Whether this state was here before, or too many blocks have run."""
         self._steps += 1
         if self._steps > self.checks.steps:
-            self._tell_hung(index, mask, f"still runs after {self.checks.steps} steps")
+            self._report_hung(index, mask, f"still runs after {self.checks.steps} steps")
             return True
         if self._snapshot is not None and self._same(index, mask):
-            self._tell_hung(index, mask, "comes here again with nothing changed")
+            self._report_hung(index, mask, "comes here again with nothing changed")
             return True
         if self._steps >= self._next_snapshot:
             # Brent's way to find a cycle: compare with a state that moves on ever more rarely.
@@ -253,7 +253,7 @@ class Scheduler:
         now = self.machine.registers
         return all(a is b or _equal(a, b) for a, b in zip(now, registers, strict=True))
 
-    def _tell_hung(self, index: int, mask: Array | None, text: str) -> None:
+    def _report_hung(self, index: int, mask: Array | None, text: str) -> None:
         lanes = self.machine.real if mask is None else mask
         self.machine.findings.lanes("livelock", _line(self.program.codes[index]), lanes, text)
 

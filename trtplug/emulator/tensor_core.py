@@ -234,9 +234,9 @@ class Rectangle:
 
 
 def rectangles(products: tuple[Product, ...]) -> tuple[Rectangle, ...]:
-    """Matrix products that come to the same as a group of `mma`.
+    """Matrix products equal to a group of `mma`.
 
-    Rows and columns stand in order of their accumulators, so that another group over the same
+    Rows and columns are in order of their accumulators, so that another group over the same
     accumulators gives them the same place.
     """
     chains: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[tuple[int, ...]]]] = {}

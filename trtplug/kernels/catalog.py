@@ -27,7 +27,7 @@ class ListedTactic:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The tactics that there are."""
+    """Tactics to choose from."""
 
     tactics: tuple[AnyTactic, ...]
     """In the order that they are listed."""

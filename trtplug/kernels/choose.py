@@ -35,7 +35,7 @@ class KernelTarget:
     shared_bytes: int = DEFAULT_SHARED_BYTES
     """What a block may take of shared memory."""
     catalog: Catalog = CATALOG
-    """The tactics that there are."""
+    """Tactics to choose from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def choose_offer(
         return f"no tactic is legal on {target.sm}: {_why_none(listed)}"
     usable = [t for t in legal if allowed(t.name)]
     if not usable:
-        return f"--plugin-tactics leaves none of {', '.join(t.name for t in legal)}"
+        return f"--plugin-tactics excludes every legal tactic: {', '.join(t.name for t in legal)}"
     ordered, why = _ordered(usable, problem, target)
     first = next((t for t in ordered if t.name == measured), None)
     if first is not None:

@@ -77,12 +77,7 @@ class Depthwise(Tactic[KernelProblem]):
 
 
 TACTICS: tuple[Depthwise, ...] = (
-    Depthwise(
-        name="depthwise_1",
-        number=50,
-        use="depthwise on small maps: most threads",
-        across=1,
-    ),
+    Depthwise(name="depthwise_1", number=50, across=1, use="depthwise on small maps: most threads"),
     Depthwise(
         name="depthwise_2",
         number=51,

@@ -121,7 +121,7 @@ def run_tactic(
         ptx: the kernel.
         tensors: inputs; the size of x must be within the problem's range.
         checks: what the emulator checks; all by default.
-        blocks: numbers of the blocks to run, where not all.
+        blocks: numbers of the blocks to run; all by default.
 
     Raises:
         PtxError: an instruction that the emulator does not know.

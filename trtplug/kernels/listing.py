@@ -185,7 +185,7 @@ def make_document(
 
 
 def _order(entry: KernelEntry) -> tuple[int, str, float, str]:
-    """A sort key; what is not predicted stands last."""
+    """A sort key; kernels without a prediction come last."""
     time = float("inf") if entry.predicted_us is None else entry.predicted_us
     return (entry.problem, entry.sm, time, entry.tactic)
 

@@ -39,9 +39,9 @@ INSTRUCTION_BYTES = 16
 _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""
 _FILE_HEADER = struct.Struct("<40xQ10xHHH")
-"""Of it: where the section headers stand, how long one is, how many, and which has the names."""
+"""Of it: offset and size of a section header, their number, and which has the names."""
 _SECTION_HEADER = struct.Struct("<I20xQQ")
-"""Of it: where the section's name stands among the names; where its bytes are, and how many."""
+"""Of it: offset of the section's name among the names; offset and size of its bytes."""
 
 
 def code_of(cubin: bytes) -> bytes:

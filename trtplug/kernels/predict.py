@@ -1,7 +1,7 @@
 """Predicted time of a tactic on a GPU, by a stated model; nothing here is measured.
 
-A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave these terms stand
-against each other, and the longest counts; the waves, and a fixed start, are added up.
+A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave the longest
+of these terms counts; the waves, and a fixed start, are added up.
 
     tensor     multiply-adds of the wave's tiles over the Tensor Cores' (or the FP32) dense peak
     depthwise  beside those on Tensor Cores, multiply-adds on CUDA cores over the FP32 peak: in a

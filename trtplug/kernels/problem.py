@@ -98,7 +98,7 @@ class KernelProblem(Problem):
             ValueError: what does not fit.
         """
         if self.dtype not in ELEMENT_BYTES:
-            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(ELEMENT_BYTES)}")
+            raise ValueError(f"dtype {self.dtype!r} is not one of {', '.join(ELEMENT_BYTES)}")
         if len({sizes[1] for sizes in (self.x.min, self.x.opt, self.x.max)}) != 1:
             raise ValueError(f"{self.x}: the channels must be fixed")
         if self.channels % self.attributes.group:
@@ -198,15 +198,10 @@ AnyProblem = KernelProblem | PairProblem
 
 
 def check_range(problem: AnyProblem, least: Sequence[int], most: Sequence[int]) -> None:
-    """Refuses input sizes outside the range that a kernel was generated for.
-
-    Args:
-        problem: what the kernel was generated for.
-        least: the smallest [batch, channels, height, width] that is to be run.
-        most: the largest.
+    """Refuses sizes [batch, channels, height, width] outside the range of a problem's kernels.
 
     Raises:
-        ValueError: outside the problem's range.
+        ValueError: `least` or `most` is outside the range.
     """
     x = problem.x
     inside = len(least) == len(most) == len(x.min) and all(

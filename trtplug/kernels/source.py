@@ -101,13 +101,7 @@ def assemble(
     headers: Headers | None = None,
     min_blocks: tuple[int, ...] = (),
 ) -> KernelSource:
-    """A source with all that it includes.
-
-    Args:
-        name: of the kernel.
-        text: of the source.
-        headers: what it may include; what is in `plugins/` now, if nothing is said.
-        min_blocks: as in `KernelSource`.
+    """A source with all that it includes; of the files in `plugins/` by default.
 
     Raises:
         FileNotFoundError: an include that is not there.
