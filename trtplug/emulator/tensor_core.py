@@ -227,11 +227,6 @@ class Rectangle:
     results: tuple[tuple[int, ...], ...]
     """Accumulators, [rows of A, rows of B] flattened."""
 
-    @property
-    def steps(self) -> int:
-        """Fragments along k."""
-        return len(self.a[0])
-
 
 def rectangles(products: tuple[Product, ...]) -> tuple[Rectangle, ...]:
     """Matrix products equal to a group of `mma`.

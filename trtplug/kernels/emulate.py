@@ -28,9 +28,9 @@ from trtplug.kernels.layout import (
     to_device,
 )
 from trtplug.kernels.problem import padded
-from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
+    from trtplug.tensor import Sizes
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
@@ -62,8 +62,6 @@ class Tensors:
 class Checked:
     """The verdict on one kernel at one size."""
 
-    sizes: Sizes
-    """Of the input."""
     blocks: int
     """Blocks that were run."""
     grid_blocks: int
@@ -134,7 +132,6 @@ def run_tactic(
         input_arrays(tactic, problem, tensors),
         problem.arguments(sizes),
         expected(problem, tensors),
-        sizes=sizes,
         dtype=problem.dtype,
         layout=tactic.layout,
         checks=checks,
@@ -156,7 +153,6 @@ def run_kernel(
     arguments: Sequence[int],
     wanted: Array,
     *,
-    sizes: Sizes,
     dtype: str,
     layout: Layout,
     checks: Checks | None,
@@ -171,7 +167,6 @@ def run_kernel(
         inputs: name -> flat bits, in order of the kernel's arguments; `arguments` follow them.
         arguments: the int32 ones.
         wanted: the output in float64.
-        sizes: of the input, for the verdict.
         dtype: of the output, as `layout` is.
         layout: likewise.
         checks: as in `run_tactic`, as `blocks` is.
@@ -208,7 +203,6 @@ def run_kernel(
         problems.append("a padding lane of the output is not zero")
     grid_blocks = launching.grid[0] * launching.grid[1] * launching.grid[2]
     return Checked(
-        sizes=sizes,
         blocks=grid_blocks if blocks is None else len(set(blocks)),
         grid_blocks=grid_blocks,
         relative_error=error,

@@ -59,7 +59,6 @@ class Prediction:
 
     predicted_us: float
     bound_by: BoundBy
-    waves: int
     terms: tuple[tuple[str, float], ...]
 
 
@@ -99,7 +98,6 @@ def predict(
     return Prediction(
         predicted_us=START_US + terms[bound],
         bound_by=bound,
-        waves=int(waves),
         terms=tuple(terms.items()),
     )
 

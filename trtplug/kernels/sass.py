@@ -73,8 +73,6 @@ class MainLoop:
 
 MATRIX = ("HMMA", "HGMMA", "IMMA", "UTCHMMA")
 """Opcodes of the Tensor Cores."""
-LOCAL = ("LDL", "STL")
-"""Opcodes that reach local memory: spills."""
 FEEDS = ("LDGSTS", "LDG", "UBLKCP", "LDS", "LDSM")
 """Opcodes that bring operands: a loop without any computes nothing on a tensor."""
 
