@@ -30,7 +30,6 @@ from trtplug.kernels.layout import (
 from trtplug.kernels.problem import padded
 
 if TYPE_CHECKING:
-    from trtplug.tensor import Sizes
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from trtplug.emulator.ptx import Module
     from trtplug.kernels.family import AnyTactic, Launch, Layout
     from trtplug.kernels.problem import AnyProblem
+    from trtplug.tensor import Sizes
 
     Array = NDArray[Any]
 
