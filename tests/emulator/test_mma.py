@@ -58,7 +58,7 @@ def test_a_grid_is_one_rectangle_with_its_steps() -> None:
     grid = [product(10 * i + j, 100 + i, 200 + j) for i in range(4) for j in range(8)]
     again = [product(10 * i + j, 300 + i, 400 + j) for i in range(4) for j in range(8)]
     (one,) = rectangles((*grid, *again))
-    assert (len(one.a), len(one.b), one.steps) == (4, 8, 2)
+    assert (len(one.a), len(one.b), len(one.a[0])) == (4, 8, 2)
     assert one.a[1] == ((101,), (301,))
     assert one.results[8 + 3] == (13,)
 

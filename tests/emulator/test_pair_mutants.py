@@ -1,4 +1,4 @@
-"""Faults put into the pair's kernel, one line each, and how the emulator tells them."""
+"""Faults put into the pair's kernel, one line each, and what the emulator reports."""
 
 from __future__ import annotations
 

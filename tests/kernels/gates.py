@@ -24,7 +24,7 @@ from trtplug.kernels.emulate import empty_output, input_arrays, random_tensors
 from trtplug.kernels.gemm import Gemm
 from trtplug.kernels.loop import count_loops
 from trtplug.kernels.pair import PairTactic
-from trtplug.kernels.sass import LOCAL, MainLoop
+from trtplug.kernels.sass import MainLoop
 from trtplug.kernels.sm import SMS, Usage, blocks_per_sm
 from trtplug.kernels.stem import Stem
 from trtplug.target import Sm
@@ -176,7 +176,7 @@ def gate(tactic, number, found):
     faults = []
     if found.usage.spill_bytes or found.usage.stack_bytes:
         faults.append(f"{found.usage.spill_bytes} bytes spilt")
-    if found.loop is not None and found.loop.count(*LOCAL):
+    if found.loop is not None and found.loop.count("LDL", "STL"):
         faults.append("local memory in the loop")
     budget = PAIR_REGISTERS.get(tactic.name)
     if budget is not None and number >= 80 and found.usage.registers > budget:

@@ -51,7 +51,7 @@ def test_without_figures_a_stated_order_decides(asked, first):
 def test_globs_that_leave_nothing_are_told_what_is_legal():
     offer = choose_offer(problem((1, 3, 64, 64), 32), place(), lambda n: n == "pair_128x64x32")
     assert isinstance(offer, str)
-    assert offer.startswith("--plugin-tactics leaves none of ")
+    assert offer.startswith("--plugin-tactics excludes every legal tactic: ")
 
 
 @given(problems(dtypes=("float16", "float")))

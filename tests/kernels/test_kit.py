@@ -36,7 +36,12 @@ def site(given=None, tactic="igemm_128x64x32_s3", ptx=ONE) -> KitSite:
     return KitSite(problem=given, kernels=(KitKernel(tactic=tactic, ptx_sha256=ptx),))
 
 
-@given(st.one_of(problems(("float", "float16")), pairs()))
+def is_legal(given) -> bool:
+    """Kernels wider than the masks of taps have no tactic for a pair."""
+    return bool(CATALOG.legal(given, Sm(90)))
+
+
+@given(st.one_of(problems(("float", "float16")), pairs().filter(is_legal)))
 def test_a_site_survives_writing_and_reading(tmp_path_factory, given):
     one = site(given, CATALOG.legal(given, Sm(90))[0].name)
     kit = make_kit(90, [one, one])
@@ -88,8 +93,8 @@ def test_kernels_that_cannot_stand_side_by_side_are_refused(names, words):
 
 
 def damaged(folder, **fields) -> None:
-    told = json.loads((folder / KIT_FILE).read_text())
-    (folder / KIT_FILE).write_text(json.dumps(told | fields))
+    written = json.loads((folder / KIT_FILE).read_text())
+    (folder / KIT_FILE).write_text(json.dumps(written | fields))
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_the_document_has_what_became_of_each(chain, l4):
     assert first.gpu == "l4"
     assert first.predicted_us > 2
     assert first.registers == good.usage.registers
-    # What has no prediction stands last, and has nothing but its log.
+    # What has no prediction comes last, and has nothing but its log.
     assert (last.predicted_us, last.registers, last.mma_share) == (None, None, None)
     assert last.log == "k.cu: error: no"
     assert document.problems[0].sites == ("conv0", "conv1")

@@ -6,7 +6,7 @@ import pytest
 
 from trtplug.kernels import loop
 from trtplug.kernels.compile import compile_kernel
-from trtplug.kernels.loop import count_loop, count_loops
+from trtplug.kernels.loop import count_loops
 from trtplug.kernels.source import assemble
 from trtplug.store import Store
 from trtplug.target import Sm
@@ -19,6 +19,10 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
   *y = sum;
 }
 """
+
+
+def count_loop(kernel, store):
+    return count_loops([kernel], store, 1)[0]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One access to memory, whatever its space: from an operand to the bytes, with what watches it."""
+"""One access to memory of any space: operand, address, checks and bytes."""
 
 from __future__ import annotations
 
@@ -86,9 +86,6 @@ def opcode(ins: Instruction, also: str = "") -> tuple[str, int, str]:
     return ("global" if space == "const" else space), count, kind
 
 
-# One access, whatever its space.
-
-
 def inside(
     m: Machine,
     memory: RowMemory,
@@ -122,41 +119,34 @@ def fetch(m: Machine, space: str, addr: Array, width: int, line: int) -> Array:
     """Elements of `width` bytes at `addr`."""
     if space == "global":
         if m.tally is not None:
-            m.tally.global_(line, addr, m.mask, width)
+            m.tally.count("global", line, addr, m.mask, width)
         return m.global_memory.read(m, addr, width, line)
     if space == "shared":
         return fetch_shared(m, addr, width, line)
     if space == "local":
-
-        def read(at: Array) -> Array:
-            return m.local.read(m, at, width, line, m.lane_number)
-
-        return inside(m, m.local, addr, width, line, read)
+        local = m.local
+        return inside(
+            m, local, addr, width, line, lambda at: local.read(m, at, width, line, m.lane_number)
+        )
     return _generic(m, addr, lambda s, a: fetch(m, s, a, width, line))
 
 
 def put(m: Machine, space: str, addr: Array, value: Array, width: int, line: int) -> None:
     """Store elements of `width` bytes at `addr`."""
-    nothing = np.zeros((1, 1), UNSIGNED[width])
     if space == "global":
         if m.tally is not None:
-            m.tally.global_(line, addr, m.mask, width)
+            m.tally.count("global", line, addr, m.mask, width)
         m.global_memory.write(m, addr, value, width, line)
-    elif space == "shared":
+    elif space in ("shared", "local"):
+        memory, rows = (m.shared, m.row_of) if space == "shared" else (m.local, m.lane_number)
 
         def write(at: Array) -> Array:
-            watch_shared(m, at, width, line, writes=True)
-            m.shared.write(m, at, value, width, m.row_of)
-            return nothing
+            if space == "shared":
+                watch_shared(m, at, width, line, writes=True)
+            memory.write(m, at, value, width, rows)
+            return np.zeros((1, 1), UNSIGNED[width])
 
-        inside(m, m.shared, addr, width, line, write)
-    elif space == "local":
-
-        def write_local(at: Array) -> Array:
-            m.local.write(m, at, value, width, m.lane_number)
-            return nothing
-
-        inside(m, m.local, addr, width, line, write_local)
+        inside(m, memory, addr, width, line, write)
     else:
 
         def store(inner: str, a: Array) -> Array:
@@ -169,9 +159,9 @@ def put(m: Machine, space: str, addr: Array, value: Array, width: int, line: int
 def watch_shared(m: Machine, addr: Array, width: int, line: int, *, writes: bool) -> None:
     """Count an access to shared memory and keep it for the race check."""
     if m.tally is not None:
-        m.tally.shared(line, addr, m.mask, width)
+        m.tally.count("shared", line, addr, m.mask, width)
     if m.races is not None:
-        m.races.note(Touch(writes=writes, addr=addr, mask=m.mask, width=width, line=line))
+        m.races.note(Touch(writes, addr, m.mask, width, line))
     if writes and m.shared.state is not None:
         coming = m.shared.coming(addr, width, m.row_of)
         if coming.any():

@@ -1,7 +1,7 @@
 """What the emulator looks for, and what it found.
 
-Findings of one kind at one line are one finding with a count: a loop over thousands of blocks tells
-its fault once.
+Findings of one kind at one line are one finding with a count: a fault in a loop over thousands of
+blocks is reported once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Checks:
     """Basic blocks a batch may run before it counts as hung."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One fault, at one instruction."""
 
@@ -102,18 +102,10 @@ class Findings:
         where = np.argwhere(bad)
         if not len(where):
             return
-        row, column = int(where[0][0]), int(where[0][1])
-        block = int(self.block_ids[row])
+        row, column = map(int, where[0])
         text = detail if isinstance(detail, str) else detail(row, column)
-        self.add(
-            Finding(
-                kind=kind,
-                line=line,
-                where=f"block {block} thread {column}",
-                detail=text,
-                count=len(where),
-            )
-        )
+        first = f"block {int(self.block_ids[row])} thread {column}"
+        self.add(Finding(kind, line, first, text, len(where)))
 
     def all(self) -> tuple[Finding, ...]:
         """What was found, by line."""

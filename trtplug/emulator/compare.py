@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trtplug.emulator.floating import FLOAT_TYPES, decoder
-from trtplug.emulator.integer import apply
+from trtplug.emulator.integer import LOGICAL, apply
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.ptx import Instruction, Name
 from trtplug.emulator.values import SCALARS, Array, read_as
@@ -24,52 +23,31 @@ _ORDERED: dict[str, Function] = {
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
     "hs": np.greater_equal,
 }  # fmt: skip
-_JOINS: dict[str, Function] = {
-    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
-}  # fmt: skip
 
 
-def _ordered_not_equal(a: Array, b: Array) -> Array:
-    return np.asarray((a != b) & ~np.isnan(a) & ~np.isnan(b))
-
-
-def _unordered(function: Function) -> Function:
-    return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
+def _is_nan(a: Array, b: Array) -> Array:
+    return np.asarray(np.isnan(a) | np.isnan(b))
 
 
 def _comparison(ins: Instruction, name: str, kind: str) -> Function:
     """A comparison of two registers' values, already read as their type."""
+    special: dict[str, Function] = {
+        "ne": lambda a, b: (a != b) & ~_is_nan(a, b),
+        "num": lambda a, b: ~_is_nan(a, b),
+        "nan": _is_nan,
+        "neu": np.not_equal,
+    }
     if kind not in FLOAT_TYPES:
         if name in _ORDERED:
             return _ORDERED[name]
-        raise unsupported(ins)
-    special: dict[str, Function] = {
-        "ne": _ordered_not_equal,
-        "num": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-        "nan": lambda a, b: np.isnan(a) | np.isnan(b),
-        "neu": np.not_equal,
-    }
-    if name in special:
+    elif name in special:
         return special[name]
-    if name in ("equ", "ltu", "leu", "gtu", "geu"):
-        return _unordered(_ORDERED[name[:-1]])
-    if name in ("eq", "lt", "le", "gt", "ge"):
+    elif name in ("equ", "ltu", "leu", "gtu", "geu"):
+        ordered = _ORDERED[name[:-1]]
+        return lambda a, b: ordered(a, b) | _is_nan(a, b)
+    elif name in ("eq", "lt", "le", "gt", "ge"):
         return _ORDERED[name]
     raise unsupported(ins)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Join:
-    """A predicate that the comparison's result is joined with."""
-
-    function: Function
-    predicate: int
-    negated: bool
-
-    def __call__(self, m: Machine, value: Array) -> Array:
-        """Both results of `setp` are joined with the same predicate."""
-        other = m.registers[self.predicate]
-        return self.function(value, ~other if self.negated else other)
 
 
 def compare(ins: Instruction, lay: Layout) -> Step:
@@ -94,19 +72,26 @@ def compare(ins: Instruction, lay: Layout) -> Step:
         first = function(x, y)
         both = (first, ~first)
         if join is not None:
-            both = (join(m, both[0]), join(m, both[1]))
+            both = (join(m, first), join(m, ~first))
         for d, value in zip(results, both, strict=False):
             r[d] = value
 
     return step
 
 
-def _join(ins: Instruction, lay: Layout, name: str) -> _Join:
+def _join(ins: Instruction, lay: Layout, name: str) -> Callable[[Machine, Array], Array]:
+    """How a result is joined with a predicate: both results of `setp` with the same one."""
     other = ins.operands[3]
-    if name not in _JOINS or not isinstance(other, Name):
+    if name not in LOGICAL or not isinstance(other, Name):
         raise unsupported(ins)
     number = lay.operand(ins, Name(text=other.text), 1)
-    return _Join(function=_JOINS[name], predicate=number, negated=other.negated)
+    function, negated = LOGICAL[name], other.negated
+
+    def join(m: Machine, value: Array) -> Array:
+        given = m.registers[number]
+        return function(value, ~given if negated else given)
+
+    return join
 
 
 BUILDERS: dict[str, Builder] = {"setp": compare}

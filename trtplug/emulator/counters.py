@@ -14,7 +14,6 @@ import numpy as np
 
 from trtplug.emulator.values import WARP, Array, spread
 
-BANKS = 32
 SECTOR_BYTES = 32
 _WAVE_BYTES = 128
 
@@ -73,24 +72,18 @@ class Tally:
 
     threads: int
     blocks: int
-    found: dict[tuple[str, int], list[int]] = field(default_factory=dict)
-    """(space, line): requests, units, ideal."""
+    found: dict[tuple[str, int], list[int]]
+    """(space, line): requests, units, ideal; of all batches of a run."""
     _seen: dict[tuple[int, bytes, bytes], tuple[int, int, int]] = field(default_factory=dict)
     """Patterns met before: a loop asks the same over and over, shifted by whole waves."""
 
-    def shared(self, line: int, addr: Array, mask: Array | None, width: int) -> None:
-        """Count an access to shared memory, of `width` bytes at `addr` in each lane of `mask`."""
-        self._count("shared", line, addr, mask, width)
-
-    def global_(self, line: int, addr: Array, mask: Array | None, width: int) -> None:
-        """Count an access to global memory."""
-        self._count("global", line, addr, mask, width)
-
-    def _count(self, space: str, line: int, addr: Array, mask: Array | None, width: int) -> None:
+    def count(self, space: str, line: int, addr: Array, mask: Array | None, width: int) -> None:
+        """Count an access to `shared` or `global` memory, of `width` bytes at `addr` a lane."""
         rows = max(len(addr), 1 if mask is None else len(mask))
         times = self.blocks if rows == 1 else 1
-        got = self._waves(addr, mask, rows, width) if space == "shared" else None
-        if got is None:
+        if space == "shared":
+            got = self._waves(addr, mask, rows, width)
+        else:
             got = sectors(self._lanes(addr, mask, rows), width)
         total = self.found.setdefault((space, line), [0, 0, 0])
         for i, value in enumerate(got):

@@ -18,25 +18,12 @@ from trtplug.emulator.machine import Machine, Step
 from trtplug.emulator.ptx import Immediate, Instruction, Kernel, Name
 from trtplug.errors import PtxError
 
-_BOTH = {"add", "sub", "mul", "mad", "fma", "div", "min", "max", "neg", "abs"}
-"""Opcodes of integers and of floating-point numbers alike."""
-
-_INTEGER_BOTH: dict[str, Builder] = {
-    "add": integer.two, "sub": integer.two, "min": integer.two, "max": integer.two,
-    "div": integer.two, "mul": integer.multiply, "mad": integer.multiply,
-    "neg": integer.unary, "abs": integer.unary,
-}  # fmt: skip
-
 _BUILDERS: dict[str, Builder] = {
     **integer.BUILDERS,
-    **integer.BITS,
-    **floating.BUILDERS,
     **moves.BUILDERS,
     **compare.BUILDERS,
     **warp.BUILDERS,
     **load_store.BUILDERS,
-    **load_store.ATOMICS,
-    "ldmatrix": load_store.load_matrix,
 }
 
 
@@ -119,9 +106,7 @@ def _ends(end: Instruction | None) -> set[str]:
 
 def _check_end(end: Instruction) -> None:
     """Barriers and jumps that are known."""
-    if end.op == "bra" and set(end.parts) <= {"uni"}:
-        return
-    if end.op in ("ret", "exit") and set(end.parts) <= {"uni"}:
+    if end.op in ("bra", "ret", "exit") and set(end.parts) <= {"uni"}:
         return
     numbers = all(isinstance(o, Immediate) for o in end.operands)
     if end.op in ("bar", "barrier") and numbers and end.predicate is None:
@@ -184,10 +169,9 @@ def _step(group: tuple[Instruction, ...], lay: Layout) -> Step:
 
 
 def _builder(ins: Instruction) -> Builder:
-    if ins.op in _BOTH and not floating.is_float(ins):
-        builder = _INTEGER_BOTH.get(ins.op)
-    else:
-        builder = _BUILDERS.get(ins.op)
+    # `add` and its like are opcodes of integers and of floating-point numbers.
+    table = floating.BUILDERS if floating.is_float(ins) else {}
+    builder = table.get(ins.op) or _BUILDERS.get(ins.op)
     if builder is None:
         raise unsupported(ins)
     return builder

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtplug.emulator.integer import apply
+from trtplug.emulator.integer import simple
 from trtplug.emulator.layout import Builder, Layout, kinds, one_type, unsupported
 from trtplug.emulator.values import (
     F16,
     F32,
     F64,
     SCALARS,
-    U16,
     U32,
     Array,
     bf16_to_f32,
     f32_to_bf16,
-    halves,
+    split,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ def decoder(name: str) -> Numbers:
         "f32": lambda x: x,
         "f64": lambda x: x,
         "f16": lambda x: x.astype(F32),
-        "f16x2": lambda x: halves(x).astype(F32),
+        "f16x2": lambda x: split(x, 2).view(F16).astype(F32),
         "bf16": bf16_to_f32,
-        "bf16x2": lambda x: bf16_to_f32(np.ascontiguousarray(x).view(U16).reshape(*x.shape, 2)),
+        "bf16x2": lambda x: bf16_to_f32(split(x, 2)),
     }
     return table[name]
 
@@ -107,11 +106,9 @@ def finish(flags: set[str]) -> Numbers | None:
 def _build(ins: Instruction, lay: Layout, function: Callable[..., Array], count: int) -> Step:
     """A step over `count` operands of the instruction's one type."""
     flags, name, dtype = one_type(ins, _FLAGS)
-    if name not in FLOAT_TYPES or len(ins.operands) != count + 1:
+    if name not in FLOAT_TYPES:
         raise unsupported(ins)
-    function = _with_flags(function, flags, name)
-    args = tuple(lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:])
-    return apply(function, (dtype,) * count, lay.register(ins, ins.operands[0]), args)
+    return simple(ins, lay, _with_flags(function, flags, name), *(dtype,) * count)
 
 
 def _with_flags(function: Callable[..., Array], flags: set[str], name: str) -> Callable[..., Array]:
@@ -148,16 +145,9 @@ def fma(ins: Instruction, lay: Layout) -> Step:
     return _build(ins, lay, exact, 3)
 
 
-def _reciprocal(x: Array) -> Array:
-    return np.asarray(x.dtype.type(1) / x)
-
-
-def _rsqrt(x: Array) -> Array:
-    return np.asarray(x.dtype.type(1) / np.sqrt(x))
-
-
 _ONE: dict[str, Numbers] = {
-    "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": _rsqrt, "rcp": _reciprocal,
+    "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "rcp": np.reciprocal,
     "ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
 }  # fmt: skip
 _TWO: dict[str, Callable[..., Array]] = {
@@ -202,26 +192,16 @@ def convert(ins: Instruction, lay: Layout) -> Step:
     if len(types) != 2:
         raise unsupported(ins)
     to, of = types
-    dtype = SCALARS[of]
-    d = lay.register(ins, ins.operands[0])
     if to.endswith("x2"):
-        high, low = (lay.operand(ins, o, 4) for o in ins.operands[1:])
         encode, after = encoder(to), finish(flags)
 
         def pack(a: Array, b: Array) -> Array:
-            shape = np.broadcast_shapes(a.shape, b.shape)
-            both = np.empty((*shape, 2), F32)
-            both[..., 0], both[..., 1] = b, a
+            both = np.stack(np.broadcast_arrays(b, a), axis=-1)
             return encode(both if after is None else after(both))
 
-        return apply(pack, (F32, F32), d, (high, low))
-    width = lay.width(_name(ins))
-    a = lay.operand(ins, ins.operands[1], dtype.itemsize)
-    return apply(_conversion(ins, flags, to, of, width), (dtype,), d, (a,))
-
-
-def _name(ins: Instruction) -> str:
-    return getattr(ins.operands[0], "text", "")
+        return simple(ins, lay, pack, F32, F32)
+    width = lay.width(getattr(ins.operands[0], "text", ""))
+    return simple(ins, lay, _conversion(ins, flags, to, of, width), SCALARS[of])
 
 
 def _conversion(ins: Instruction, flags: set[str], to: str, of: str, width: int) -> Numbers:

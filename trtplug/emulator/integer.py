@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtplug.emulator.layout import Builder, Layout, kinds, one_type, unsupported
-from trtplug.emulator.values import INTEGERS, S64, SCALARS, U8, U32, U64, Array, Type, read_as
+from trtplug.emulator.values import BOOL, INTEGERS, S64, SCALARS, U8, U32, U64, Array, Type, read_as
 
 if TYPE_CHECKING:
     from trtplug.emulator.machine import Machine, Step
@@ -43,12 +43,13 @@ def apply(function: Function, dtypes: tuple[Type, ...], result: int, args: tuple
     return many
 
 
-def simple(ins: Instruction, lay: Layout, function: Function, dtype: Type, count: int) -> Step:
-    """A step of `count` operands that are all of one dtype."""
-    if len(ins.operands) != count + 1:
+def simple(ins: Instruction, lay: Layout, function: Function, *dtypes: Type) -> Step:
+    """A step that sets the first operand to a function of the others, each read as its dtype."""
+    if len(ins.operands) != len(dtypes) + 1:
         raise unsupported(ins, "operands")
-    args = tuple(lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:])
-    return apply(function, (dtype,) * count, lay.register(ins, ins.operands[0]), args)
+    read = zip(ins.operands[1:], dtypes, strict=True)
+    args = tuple(lay.operand(ins, o, dtype.itemsize) for o, dtype in read)
+    return apply(function, dtypes, lay.register(ins, ins.operands[0]), args)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -72,33 +73,26 @@ _TWO: dict[str, Function] = {
 }  # fmt: skip
 
 
+LOGICAL: dict[str, Function] = {
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
+}  # fmt: skip
+
+
 def two(ins: Instruction, lay: Layout) -> Step:
     """`add.s32 d, a, b` and its like; predicates for the bitwise ones."""
     if ins.parts == ("pred",):
-        names = [lay.operand(ins, o, 1) for o in ins.operands[1:]]
-        function = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[ins.op]
-        a, b, d = names[0], names[1], lay.register(ins, ins.operands[0])
-
-        def step(m: Machine) -> None:
-            m.registers[d] = function(m.registers[a], m.registers[b])
-
-        return step
+        return simple(ins, lay, LOGICAL[ins.op], BOOL, BOOL)
     _, _, dtype = one_type(ins)
-    return simple(ins, lay, _TWO[ins.op], dtype, 2)
+    return simple(ins, lay, _TWO[ins.op], dtype, dtype)
 
 
 def unary(ins: Instruction, lay: Layout) -> Step:
     """`neg`, `abs`, `not`."""
     if ins.parts == ("pred",) and ins.op == "not":
-        a, d = lay.operand(ins, ins.operands[1], 1), lay.register(ins, ins.operands[0])
-
-        def step(m: Machine) -> None:
-            m.registers[d] = ~m.registers[a]
-
-        return step
+        return simple(ins, lay, np.invert, BOOL)
     _, _, dtype = one_type(ins)
     functions: dict[str, Function] = {"neg": np.negative, "abs": np.abs, "not": np.invert}
-    return simple(ins, lay, functions[ins.op], dtype, 1)
+    return simple(ins, lay, functions[ins.op], dtype)
 
 
 def high(a: Array, b: Array) -> Array:
@@ -131,16 +125,9 @@ def multiply(ins: Instruction, lay: Layout) -> Step:
     products: dict[str, Function] = {"lo": np.multiply, "hi": high, "wide": widely}
     product = products[next(iter(flags))]
     if ins.op == "mul":
-        return simple(ins, lay, product, dtype, 2)
+        return simple(ins, lay, product, dtype, dtype)
     third = wide if "wide" in flags else dtype
-    a, b = (lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:3])
-    c = lay.operand(ins, ins.operands[3], third.itemsize)
-    return apply(
-        lambda x, y, z: product(x, y) + z,
-        (dtype, dtype, third),
-        lay.register(ins, ins.operands[0]),
-        (a, b, c),
-    )
+    return simple(ins, lay, lambda x, y, z: product(x, y) + z, dtype, dtype, third)
 
 
 def shift(ins: Instruction, lay: Layout) -> Step:
@@ -160,10 +147,7 @@ def shift(ins: Instruction, lay: Layout) -> Step:
             return np.asarray(moved)
         return np.asarray(np.where(b < bits, moved, a.dtype.type(0)))
 
-    a = lay.operand(ins, ins.operands[1], dtype.itemsize)
-    b = lay.operand(ins, ins.operands[2], 4)
-    function = left if ins.op == "shl" else right
-    return apply(function, (dtype, U32), lay.register(ins, ins.operands[0]), (a, b))
+    return simple(ins, lay, left if ins.op == "shl" else right, dtype, U32)
 
 
 def _all_below(b: Array, bits: int) -> bool:
@@ -175,20 +159,7 @@ def select(ins: Instruction, lay: Layout) -> Step:
     if len(ins.parts) != 1 or ins.parts[0] not in SCALARS:
         raise unsupported(ins)
     dtype = np.dtype(f"u{SCALARS[ins.parts[0]].itemsize}")
-    a, b = (lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:3])
-    p, d = lay.operand(ins, ins.operands[3], 1), lay.register(ins, ins.operands[0])
-
-    def step(m: Machine) -> None:
-        r = m.registers
-        r[d] = np.where(r[p], read_as(r[a], dtype), read_as(r[b], dtype))
-
-    return step
-
-
-BUILDERS: dict[str, Builder] = {
-    "div": two, "rem": two, "and": two, "or": two, "xor": two, "not": unary,
-    "mad": multiply, "shl": shift, "shr": shift, "selp": select,
-}  # fmt: skip
+    return simple(ins, lay, lambda a, b, p: np.asarray(np.where(p, a, b)), dtype, dtype, BOOL)
 
 
 def extract(ins: Instruction, lay: Layout) -> Step:
@@ -204,9 +175,7 @@ def extract(ins: Instruction, lay: Layout) -> Step:
         moved = np.right_shift(np.left_shift(a, up.astype(dtype)), down.astype(dtype))
         return np.asarray(np.where(count == 0, dtype.type(0), moved))
 
-    a = lay.operand(ins, ins.operands[1], dtype.itemsize)
-    rest = tuple(lay.operand(ins, o, 4) for o in ins.operands[2:])
-    return apply(function, (dtype, U32, U32), lay.register(ins, ins.operands[0]), (a, *rest))
+    return simple(ins, lay, function, dtype, U32, U32)
 
 
 def insert(ins: Instruction, lay: Layout) -> Step:
@@ -223,10 +192,7 @@ def insert(ins: Instruction, lay: Layout) -> Step:
         placed = (a << np.minimum(start, bits - 1).astype(dtype)) & mask
         return np.asarray((b & ~mask) | placed)
 
-    wide = [lay.operand(ins, o, dtype.itemsize) for o in ins.operands[1:3]]
-    narrow = [lay.operand(ins, o, 4) for o in ins.operands[3:5]]
-    d = lay.register(ins, ins.operands[0])
-    return apply(function, (dtype, dtype, U32, U32), d, (*wide, *narrow))
+    return simple(ins, lay, function, dtype, dtype, U32, U32)
 
 
 def permute(ins: Instruction, lay: Layout) -> Step:
@@ -245,17 +211,16 @@ def permute(ins: Instruction, lay: Layout) -> Step:
             out |= byte.astype(U32) << U32.type(8 * i)
         return out
 
-    return simple(ins, lay, function, U32, 3)
+    return simple(ins, lay, function, U32, U32, U32)
 
 
 def logic(ins: Instruction, lay: Layout) -> Step:
     """`lop3.b32 d, a, b, c, table`."""
     if ins.parts != ("b32",):
         raise unsupported(ins)
-    table = lay.initial[lay.operand(ins, ins.operands[4], 4)]
-    bits = int(table[0, 0])
 
-    def function(a: Array, b: Array, c: Array) -> Array:
+    def function(a: Array, b: Array, c: Array, table: Array) -> Array:
+        bits = int(table[0, 0])
         out = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), U32)
         for i in range(8):
             if bits >> i & 1:
@@ -264,8 +229,7 @@ def logic(ins: Instruction, lay: Layout) -> Step:
                 out |= x & y & (c if i & 1 else ~c)
         return out
 
-    args = tuple(lay.operand(ins, o, 4) for o in ins.operands[1:4])
-    return apply(function, (U32,) * 3, lay.register(ins, ins.operands[0]), args)
+    return simple(ins, lay, function, U32, U32, U32, U32)
 
 
 def funnel(ins: Instruction, lay: Layout) -> Step:
@@ -281,7 +245,7 @@ def funnel(ins: Instruction, lay: Layout) -> Step:
             return np.asarray(((both << by) >> U64.type(32)).astype(U32))
         return np.asarray(both >> by).astype(U32)
 
-    return simple(ins, lay, function, U32, 3)
+    return simple(ins, lay, function, U32, U32, U32)
 
 
 def count_bits(ins: Instruction, lay: Layout) -> Step:
@@ -305,10 +269,13 @@ def count_bits(ins: Instruction, lay: Layout) -> Step:
         return np.asarray(np.bitwise_or.reduce(spread(a) << planes, axis=-1))
 
     functions: dict[str, Function] = {"popc": popc, "clz": clz, "brev": brev}
-    return simple(ins, lay, functions[ins.op], dtype, 1)
+    return simple(ins, lay, functions[ins.op], dtype)
 
 
-BITS: dict[str, Builder] = {
+BUILDERS: dict[str, Builder] = {
+    "add": two, "sub": two, "min": two, "max": two, "neg": unary, "abs": unary, "mul": multiply,
+    "div": two, "rem": two, "and": two, "or": two, "xor": two, "not": unary,
+    "mad": multiply, "shl": shift, "shr": shift, "selp": select,
     "bfe": extract, "bfi": insert, "prmt": permute, "lop3": logic, "shf": funnel,
     "popc": count_bits, "clz": count_bits, "brev": count_bits,
 }  # fmt: skip

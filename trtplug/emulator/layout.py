@@ -94,13 +94,15 @@ class Layout:
 
     def vector(self, ins: Instruction, operand: Operand, width: int) -> tuple[int, ...]:
         """Numbers of a vector's items that are read, or of a single operand."""
-        items = operand.items if isinstance(operand, Vector) else (operand,)
-        return tuple(self.operand(ins, item, width) for item in items)
+        return tuple(self.operand(ins, item, width) for item in _items(operand))
 
     def results(self, ins: Instruction, operand: Operand) -> tuple[int, ...]:
         """Numbers of a vector's items that are written, or of a single register."""
-        items = operand.items if isinstance(operand, Vector) else (operand,)
-        return tuple(self.register(ins, item) for item in items)
+        return tuple(self.register(ins, item) for item in _items(operand))
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _bits(value: Immediate, width: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtplug.emulator.access import HINTS, SPACES, fetch, fetch_shared, inside, opcode, place, put
+from trtplug.emulator.integer import apply
 from trtplug.emulator.layout import Builder, Layout, unsupported
 from trtplug.emulator.ptx import Address, Immediate, Instruction, Name
 from trtplug.emulator.values import (
@@ -17,7 +18,9 @@ from trtplug.emulator.values import (
     WARP,
     Array,
     Type,
+    joined,
     read_as,
+    split,
     spread,
     widened,
 )
@@ -131,15 +134,12 @@ def _updated(op: str, here: Array, given: list[Array]) -> Array:
     return np.asarray(_ATOMICS[op](here, given[0]))
 
 
-ATOMICS: dict[str, Builder] = {"atom": atomic, "red": atomic}
-
-
 def load(ins: Instruction, lay: Layout) -> Step:
     """`ld`, scalar or vector, from any space."""
     space, count, kind = opcode(ins)
-    if space == "param":
-        return _load_parameter(ins, lay)
     dtype = SCALARS[kind]
+    if space == "param":
+        return _load_parameter(ins, lay, dtype)
     unit = dtype.itemsize
     where = place(ins, lay, ins.operands[1], space)
     results = lay.results(ins, ins.operands[0])
@@ -153,28 +153,23 @@ def load(ins: Instruction, lay: Layout) -> Step:
             m.registers[results[0]] = value if unit == width else widened(value, width)
 
         return single
-    same = UNSIGNED[unit]
 
     def several(m: Machine) -> None:
         value = fetch(m, where.space, where.address(m), unit * count, ins.line)
-        parts = np.ascontiguousarray(value).view(same).reshape(*value.shape, count)
+        parts = split(value, count)
         for i, d in enumerate(results):
             m.registers[d] = parts[..., i]
 
     return several
 
 
-def _load_parameter(ins: Instruction, lay: Layout) -> Step:
+def _load_parameter(ins: Instruction, lay: Layout, dtype: Type) -> Step:
     """Kernel parameters are registers that launch fills: `name` of its width."""
     operand = ins.operands[1]
     if not isinstance(operand, Address) or operand.base is None or operand.offset:
         raise unsupported(ins, "parameter")
     a, d = lay.operand(ins, operand.base, 8), lay.register(ins, ins.operands[0])
-
-    def step(m: Machine) -> None:
-        m.registers[d] = m.registers[a]
-
-    return step
+    return apply(lambda x: x, (UNSIGNED[dtype.itemsize],), d, (a,))
 
 
 def store(ins: Instruction, lay: Layout) -> Step:
@@ -189,19 +184,10 @@ def store(ins: Instruction, lay: Layout) -> Step:
 
     def step(m: Machine) -> None:
         parts = [read_as(m.registers[v], unit) for v in values]
-        value = parts[0] if count == 1 else _joined(parts, width)
+        value = parts[0] if count == 1 else joined(parts)
         put(m, where.space, where.address(m), value, width, ins.line)
 
     return step
-
-
-def _joined(parts: list[Array], width: int) -> Array:
-    """Elements side by side, as one element of `width` bytes."""
-    shape = np.broadcast_shapes(*[p.shape for p in parts])
-    out = np.empty((*shape, len(parts)), parts[0].dtype)
-    for i, part in enumerate(parts):
-        out[..., i] = part
-    return out.view(UNSIGNED[width])[..., 0]
 
 
 def copy(ins: Instruction, lay: Layout) -> Step:
@@ -210,7 +196,7 @@ def copy(ins: Instruction, lay: Layout) -> Step:
     if parts == ("async", "commit_group"):
         return lambda m: m.copies.commit(m)
     if parts == ("async", "wait_all"):
-        return lambda m: m.copies.wait_all(m)
+        return lambda m: m.copies.wait(m, -1)
     if parts == ("async", "wait_group"):
         left = ins.operands[0]
         if not isinstance(left, Immediate):
@@ -235,7 +221,7 @@ def _copy(ins: Instruction, lay: Layout) -> Step:
     def step(m: Machine) -> None:
         def begin(addr: Array) -> Array:
             if m.tally is not None:
-                m.tally.shared(ins.line, addr, m.mask, width)
+                m.tally.count("shared", ins.line, addr, m.mask, width)
             count = None if given is None else read_as(m.registers[given], S32)
             value = _source(m, of.address(m), count, width, ins.line)
             m.copies.start(m, addr, value, width, ins.line)
@@ -270,4 +256,7 @@ def _source(m: Machine, addr: Array, count: Array | None, width: int, line: int)
     return value
 
 
-BUILDERS: dict[str, Builder] = {"ld": load, "ldu": load, "st": store, "cp": copy}
+BUILDERS: dict[str, Builder] = {
+    "ld": load, "ldu": load, "st": store, "cp": copy, "atom": atomic, "red": atomic,
+    "ldmatrix": load_matrix,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a running instruction can reach: registers, memories, the lanes at hand, the watchers.
+"""What a running instruction can reach: registers, memories, active lanes, checks.
 
 One `Machine` runs one batch of blocks in lockstep; `run` makes it, instructions change it.
 """
@@ -6,7 +6,7 @@ One `Machine` runs one batch of blocks in lockstep; `run` makes it, instructions
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -132,17 +132,13 @@ class Copies:
         self._committed = self._committed + step
 
     def wait(self, m: Machine, groups_left: int) -> None:
-        """Land all but the latest `groups_left` committed groups of the lanes that run."""
-        self._land(m, self._committed - groups_left)
+        """Land all but the latest `groups_left` committed groups of the lanes that run.
 
-    def wait_all(self, m: Machine) -> None:
-        """Land everything of the lanes that run, committed or not."""
-        self._land(m, self._committed + 1)
-
-    def _land(self, m: Machine, limit: Array) -> None:
+        -1: the open group too.
+        """
         running, left = m.mask, []
         for copy in self._pending:
-            due = copy.group < limit
+            due = copy.group < self._committed - groups_left
             if running is None and due.all():
                 m.mask = copy.mask
             else:
@@ -153,9 +149,7 @@ class Copies:
                     left.append(copy)
                     continue
                 if rest.any():
-                    left.append(
-                        Copy(copy.addr, copy.value, copy.width, copy.line, rest, copy.group)
-                    )
+                    left.append(replace(copy, mask=rest))
                 m.mask = None if lanes.all() else lanes
             m.shared.write(m, copy.addr, copy.value, copy.width, m.row_of, WRITTEN)
             _note(m, copy)
@@ -164,6 +158,4 @@ class Copies:
 
 def _note(m: Machine, copy: Copy) -> None:
     if m.races is not None:
-        m.races.note(
-            Touch(writes=True, addr=copy.addr, mask=m.mask, width=copy.width, line=copy.line)
-        )
+        m.races.note(Touch(True, copy.addr, m.mask, copy.width, copy.line))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from trtplug.emulator.values import C16, U8, U64, UNSIGNED, Array, spread
+from trtplug.emulator.values import C16, U8, UNSIGNED, Array, split, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from trtplug.emulator.checks import Findings, Kind
 
@@ -75,8 +75,7 @@ def pattern(state: int, width: int) -> Array:
 def differs(gathered: Array, state: int) -> Array:
     """Whether the state bytes of each lane are not all `state`."""
     if gathered.dtype is C16:
-        pairs = np.ascontiguousarray(gathered).view(U64).reshape(*gathered.shape, 2)
-        return np.asarray((pairs != pattern(state, 8)[0]).any(axis=-1))
+        return np.asarray((split(gathered, 2) != pattern(state, 8)[0]).any(axis=-1))
     return np.asarray(gathered != pattern(state, gathered.dtype.itemsize)[0])
 
 
@@ -164,20 +163,10 @@ class RowMemory:
         if self.state is not None:
             self._mark(m, at, width, rows, state)
 
-    def mark(self, m: Lanes, addr: Array, width: int, rows: Array, state: int) -> None:
-        """Set the state of elements without writing them."""
-        if self.state is not None:
-            self._mark(m, addr // width, width, rows, state)
-
     def coming(self, addr: Array, width: int, rows: Array) -> Array:
         """Lanes whose element has a byte that a copy is on its way to."""
-        assert self.state is not None
-        return self._bytes_of(addr, width, rows, COMING)
-
-    def _bytes_of(self, addr: Array, width: int, rows: Array, state: int) -> Array:
-        gathered = self._states(addr // width, width, rows)
-        flat = np.ascontiguousarray(gathered).view(U8).reshape(*gathered.shape, width)
-        return np.asarray((flat == state).any(axis=-1))
+        states = self._states(addr // width, width, rows)
+        return np.asarray((split(states, width) == COMING).any(axis=-1))
 
     def _put(self, m: Lanes, view: Array, at: Array, value: Array, rows: Array) -> None:
         if rows.shape[1] == 1 and at.shape[0] == 1 and at.shape[1] == m.threads:
@@ -205,7 +194,7 @@ class RowMemory:
         bad = differs(self._states(addr // width, width, rows), WRITTEN)
         if not bad.any():
             return
-        coming = self._bytes_of(addr, width, rows, COMING)
+        coming = self.coming(addr, width, rows)
         report(m, "unfinished_copy", line, bad & coming, addr, f"{self.name} memory")
         report(m, "uninitialised", line, bad & ~coming, addr, f"{self.name} memory")
 
@@ -282,7 +271,10 @@ class GlobalMemory:
         live = first_active(m, addr)
         region = self._region(live, width)
         if region is None:
-            return self._read_apart(m, addr, width, line)
+            out = np.zeros(live.shape, UNSIGNED[width])
+            for here in self._by_region(m, addr, width, line):
+                out = np.where(here, self.read(m, addr, width, line), out)
+            return out
         offset = live - region.base
         if region.state is not None:
             gathered = region.state.view(UNSIGNED[width])[offset // width]
@@ -295,7 +287,8 @@ class GlobalMemory:
         live = first_active(m, addr)
         region = self._region(live, width)
         if region is None:
-            self._write_apart(m, addr, value, width, line)
+            for _ in self._by_region(m, addr, width, line):
+                self.write(m, addr, value, width, line)
             return
         if not region.writable:
             report(m, "write_to_input", line, np.ones((1, 1), bool), live, region.name)
@@ -346,27 +339,15 @@ class GlobalMemory:
         report(m, "misaligned", line, odd, addr, "", self.describe)
         return window, inside & ~odd
 
-    def _read_apart(self, m: Lanes, addr: Array, width: int, line: int) -> Array:
-        window, good = self._good(m, addr, width, line)
-        out = np.zeros(addr.shape, UNSIGNED[width])
-        kept = m.mask
-        for number, region in self.regions.items():
-            here = good & (window == number)
-            m.mask = here if kept is None else here & kept
-            if m.mask.any():
-                inner = np.where(here, addr, region.base)
-                out = np.where(here, self.read(m, inner, width, line), out)
-        m.mask = kept
-        return out
-
-    def _write_apart(self, m: Lanes, addr: Array, value: Array, width: int, line: int) -> None:
+    def _by_region(self, m: Lanes, addr: Array, width: int, line: int) -> Iterator[Array]:
+        """Lanes of one buffer after the other, with the mask set to them meanwhile."""
         window, good = self._good(m, addr, width, line)
         kept = m.mask
         for number in self.regions:
             here = good & (window == number)
             m.mask = here if kept is None else here & kept
             if m.mask.any():
-                self.write(m, addr, value, width, line)
+                yield here
         m.mask = kept
 
     def describe(self, address: int) -> str:

@@ -84,12 +84,12 @@ class Cursor:
 
     @property
     def peek(self) -> str:
-        """The word at hand; empty at the end."""
+        """The next word; empty at the end."""
         return self.words[self.at]
 
     @property
     def line(self) -> int:
-        """Line of the word at hand."""
+        """Line of the next word."""
         return self.line_of[self.at]
 
     def next(self) -> str:
@@ -105,21 +105,16 @@ class Cursor:
         return PtxError(problem, self.line_of[max(self.at - 1, 0)])
 
     def accept(self, text: str) -> bool:
-        """Take the word at hand if it is `text`."""
+        """Take the next word if it is `text`."""
         if self.words[self.at] != text:
             return False
         self.at += 1
         return True
 
     def expect(self, text: str) -> None:
-        """Take the word at hand, which must be `text`."""
+        """Take the next word, which must be `text`."""
         if not self.accept(text):
             raise PtxError(f"wanted {text!r}, got {self.peek!r}", self.line)
-
-    def skip_past(self, text: str) -> None:
-        """Take words up to and with `text`."""
-        while self.next() != text:
-            pass
 
     def integer(self) -> int:
         """Take a whole number."""
@@ -199,12 +194,7 @@ class _Parser(Cursor):
                 variables.append(self.variable(word[1:]))
             else:
                 raise self.error(f"cannot take {word!r} at module scope")
-        return Module(
-            version=version,
-            target=target,
-            variables=tuple(variables),
-            kernels=kernels,
-        )
+        return Module(version=version, target=target, variables=tuple(variables), kernels=kernels)
 
     def variable(self, space: str) -> Variable:
         align, element = 1, 0
@@ -310,7 +300,8 @@ class _Parser(Cursor):
         elif word in (".shared", ".local", ".const", ".global"):
             body.variables.append(self.variable(word[1:]))
         elif word == ".pragma":
-            self.skip_past(";")
+            while self.next() != ";":
+                pass
         else:
             raise self.error(f"cannot take {word!r} in a kernel")
 

@@ -86,7 +86,7 @@ def names_in(operand: Operand) -> tuple[str, ...]:
 def instruction(
     opcode: str, operands: tuple[Operand, ...], predicate: Name | None, line: int
 ) -> Instruction:
-    """An instruction, with what it reads and writes told from its opcode."""
+    """An instruction, with what its opcode says it reads and writes."""
     op, *parts = opcode.split(".")
     first = 0 if op in NO_RESULT else 1
     reads = [n for operand in operands[first:] for n in names_in(operand)]

@@ -3,7 +3,7 @@
 Accesses are only noted while blocks run, and judged when a barrier ends the epoch: every race is
 then a word that one thread wrote and another touched in the same epoch, so that readers need no
 record of their own. Where all blocks did the same (addresses depend on the thread alone), one
-stands for all.
+is compared for all.
 
 `__syncwarp` orders the threads of a warp: pairs within one warp are judged between two of them,
 pairs of different warps over the whole epoch. Its mask is not looked at: it counts for whole warps.
@@ -22,7 +22,7 @@ _TID_BITS = 10
 _TID = (1 << _TID_BITS) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Touch:
     """One access of one instruction."""
 
@@ -45,7 +45,7 @@ class RaceLog:
         self._size = size
         self._touches: list[Touch] = []
         self._cuts: list[int] = []
-        """Places in the list where a warp barrier stands."""
+        """Indices in the list at which a warp barrier was."""
 
     def note(self, touch: Touch) -> None:
         """Keep one access; a copy of its address is not made, since registers are never changed."""
@@ -93,7 +93,16 @@ class RaceLog:
             held = owner.reshape(-1)[place]
             bad = (held >= 0) & (((held & _TID) ^ thread) >> shift != 0)
             if bad.any():
-                self._tell(touch, touches, held, bad, thread, place // owner.shape[1])
+                first = int(np.flatnonzero(bad)[0])
+                other = touches[int(held[first]) >> _TID_BITS]
+                block = self._findings.block_ids[int(place[first]) // owner.shape[1]]
+                detail = (
+                    f"{'writes' if touch.writes else 'reads'} shared memory that thread "
+                    f"{int(held[first]) & _TID} writes at line {other.line}, "
+                    "with no barrier between"
+                )
+                where = f"block {int(block)} thread {int(thread[first])}"
+                self._findings.add(Finding("race", touch.line, where, detail, int(bad.sum())))
 
     def _laid(self, touch: Touch, rows: int, unit: int, stride: int) -> tuple[Array, Array]:
         """Units touched, and by whom: flat arrays over lanes and units of each."""
@@ -110,33 +119,6 @@ class RaceLog:
             return base.ravel(), thread.ravel()
         place = base.reshape(-1, 1) + np.arange(count)
         return place.ravel(), thread.ravel().repeat(count)
-
-    def _tell(
-        self,
-        touch: Touch,
-        touches: list[Touch],
-        held: Array,
-        bad: Array,
-        thread: Array,
-        row: Array,
-    ) -> None:
-        first = int(np.flatnonzero(bad)[0])
-        other = touches[int(held[first]) >> _TID_BITS]
-        what = "writes" if touch.writes else "reads"
-        block = int(self._findings.block_ids[int(row[first])])
-        detail = (
-            f"{what} shared memory that thread {int(held[first]) & _TID} writes at line "
-            f"{other.line}, with no barrier between"
-        )
-        self._findings.add(
-            Finding(
-                kind="race",
-                line=touch.line,
-                where=f"block {block} thread {int(thread[first])}",
-                detail=detail,
-                count=int(bad.sum()),
-            )
-        )
 
 
 def _near_writes(touches: list[Touch]) -> list[Touch]:

@@ -29,14 +29,9 @@ Size3 = tuple[int, int, int]
 
 
 def special_register(name: str, grid: Size3, block: Size3, lane: Array, ids: Array) -> Array:
-    """What a special register holds.
+    """What a special register such as `%tid.x` holds.
 
-    Args:
-        name: such as `%tid.x`.
-        grid: blocks along x, y, z.
-        block: threads along x, y, z.
-        lane: [1, threads], number of the thread within its block.
-        ids: [blocks], number of the block within the grid.
+    `lane` [1, threads] numbers the threads of a block, `ids` [blocks] the blocks of the grid.
     """
     if name == "%laneid":
         return (lane % WARP).astype(U32)
@@ -260,23 +255,23 @@ def _run_all(state: _Launch, chosen: Array, found: Findings) -> Counters:
     for start in range(0, len(chosen), per_batch):
         ids = chosen[start : start + per_batch]
         found.block_ids = ids
-        machine = _machine(state, ids, found)
+        machine = _machine(state, ids, found, accesses)
         scheduler = Scheduler(machine, state.program, state.checks or Checks())
         with np.errstate(all="ignore"):
             scheduler.run()
         if machine.races is not None:
             machine.races.barrier(None)
         warps_run.update(dict(enumerate(scheduler.warps_run)))
-        if machine.tally is not None:
-            for key, values in machine.tally.found.items():
-                total = accesses.setdefault(key, [0, 0, 0])
-                total[:] = [a + b for a, b in zip(total, values, strict=True)]
     return totals(state.program, len(chosen), warps_run, accesses)
 
 
-def _machine(state: _Launch, ids: Array, found: Findings) -> Machine:
-    checks, threads = state.checks, state.threads
-    memory = checks is not None and checks.memory
+def _machine(
+    state: _Launch, ids: Array, found: Findings, accesses: dict[tuple[str, int], list[int]]
+) -> Machine:
+    threads = state.threads
+    # No checks: numbers only.
+    checks = state.checks or Checks(races=False, memory=False, access=False)
+    memory = checks.memory
     local_rows = len(ids) * threads if state.local_bytes else 1
     machine = Machine(
         blocks=len(ids),
@@ -286,12 +281,8 @@ def _machine(state: _Launch, ids: Array, found: Findings) -> Machine:
         shared=RowMemory("shared", len(ids), state.shared_bytes, checked=memory),
         local=RowMemory("local", local_rows, state.local_bytes, checked=memory),
         findings=found,
-        tally=Tally(threads, len(ids)) if checks is not None and checks.access else None,
-        races=(
-            RaceLog(found, len(ids), threads, state.shared_bytes)
-            if checks is not None and checks.races
-            else None
-        ),
+        tally=Tally(threads, len(ids), accesses) if checks.access else None,
+        races=RaceLog(found, len(ids), threads, state.shared_bytes) if checks.races else None,
         copies=Copies(),
         real_threads=state.block[0] * state.block[1] * state.block[2],
     )
@@ -322,7 +313,4 @@ def _take_back(arg: Buffer, region: Region, found: Findings, *, complete: bool) 
         first = int(np.flatnonzero(empty)[0])
         item = arg.data.itemsize
         text = f"element {first // item} of {arg.data.size} was never written"
-        count = int(empty.sum()) // item
-        found.add(
-            Finding(kind="unwritten", line=0, where=arg.name, detail=text, count=max(count, 1))
-        )
+        found.add(Finding("unwritten", 0, arg.name, text, max(int(empty.sum()) // item, 1)))

@@ -1,6 +1,6 @@
 """Which lanes run which block next, and when they wait for each other.
 
-Of all lanes, those at the block that stands first in the text run first: others wait where paths
+Of all lanes, those at the block that comes first in the text run first: others wait where paths
 meet again, so that lanes that went apart come together by themselves. Barriers open when nothing
 else can run. A state that comes again with memory unchanged is a livelock, proven; a batch that
 runs more blocks than allowed is taken for one.
@@ -159,54 +159,40 @@ class Scheduler:
         if len(self._parked) == 1:
             (index, held), *_ = self._parked.items()
             missing = self._alive & ~held.mask
-            if not missing.any() and self._simple(held.code):
+            if not missing.any() and _barrier(held.code)[1] is None:
                 self._exited_before(held)
                 self._release(index, held.mask, None)
                 return True
-        for name in sorted({self._name(p.code) for p in self._parked.values()}):
+        for name in sorted({_barrier(p.code)[0] for p in self._parked.values()}):
             opened |= self._open(name)
         if not opened:
             self._stuck()
         return opened
 
-    def _simple(self, code: Code) -> bool:
-        return code.end is not None and len(code.end.operands) < 2
-
-    def _name(self, code: Code) -> int:
-        first = code.end.operands[0] if code.end is not None else None
-        return first.value if isinstance(first, Immediate) else 0
-
     def _open(self, name: int) -> bool:
         """Open barrier `name` in the blocks whose lanes are all there."""
         m = self.machine
-        places = {i: p for i, p in self._parked.items() if self._name(p.code) == name}
+        places = {i: p for i, p in self._parked.items() if _barrier(p.code)[0] == name}
         together = np.zeros(m.lanes, bool)
         for held in places.values():
             together |= held.mask
         alive = np.broadcast_to(self._alive, m.lanes)
-        counts = [self._wanted(p.code) for p in places.values()]
-        if counts[0] is not None:
-            full = together.sum(axis=1) >= counts[0]
+        _, wanted = _barrier(next(iter(places.values())).code)
+        if wanted is not None:
+            full = together.sum(axis=1) >= wanted
         else:
             full = together.any(axis=1) & ~(alive & ~together).any(axis=1)
         rows = full[:, None]
         if not full.any():
             return False
         split = [rows & p.mask for p in places.values()]
-        if counts[0] is None:
+        if wanted is None:
             self._apart(places, split)
         for (index, held), lanes in zip(places.items(), split, strict=True):
             if lanes.any():
                 self._exited_before(held)
                 self._release(index, lanes, None if full.all() else rows)
         return True
-
-    def _wanted(self, code: Code) -> int | None:
-        """Threads a barrier waits for, where it says so."""
-        if code.end is None or len(code.end.operands) < 2:
-            return None
-        count = code.end.operands[1]
-        return count.value if isinstance(count, Immediate) else None
 
     def _release(self, index: int, lanes: Array, rows: Array | None) -> None:
         held = self._parked.pop(index)
@@ -229,7 +215,7 @@ class Scheduler:
 
     def _exited_before(self, held: _Parked) -> None:
         """Threads that returned while others of their block wait."""
-        if self._whole or self._wanted(held.code) is not None:
+        if self._whole or _barrier(held.code)[1] is not None:
             return
         gone = self.machine.real & ~self._alive
         bad = held.mask.any(axis=1, keepdims=True) & gone
@@ -247,10 +233,10 @@ class Scheduler:
         """Whether this state was here before, or too many blocks have run."""
         self._steps += 1
         if self._steps > self.checks.steps:
-            self._tell_hung(index, mask, f"still runs after {self.checks.steps} steps")
+            self._report_hung(index, mask, f"still runs after {self.checks.steps} steps")
             return True
         if self._snapshot is not None and self._same(index, mask):
-            self._tell_hung(index, mask, "comes here again with nothing changed")
+            self._report_hung(index, mask, "comes here again with nothing changed")
             return True
         if self._steps >= self._next_snapshot:
             # Brent's way to find a cycle: compare with a state that moves on ever more rarely.
@@ -267,9 +253,16 @@ class Scheduler:
         now = self.machine.registers
         return all(a is b or _equal(a, b) for a, b in zip(now, registers, strict=True))
 
-    def _tell_hung(self, index: int, mask: Array | None, text: str) -> None:
+    def _report_hung(self, index: int, mask: Array | None, text: str) -> None:
         lanes = self.machine.real if mask is None else mask
         self.machine.findings.lanes("livelock", _line(self.program.codes[index]), lanes, text)
+
+
+def _barrier(code: Code) -> tuple[int, int | None]:
+    """Number of the barrier that ends a block, and the threads it waits for where it says so."""
+    assert code.end is not None
+    number, *count = (o.value for o in code.end.operands if isinstance(o, Immediate))
+    return number, count[0] if count else None
 
 
 def _line(code: Code) -> int:

@@ -227,16 +227,11 @@ class Rectangle:
     results: tuple[tuple[int, ...], ...]
     """Accumulators, [rows of A, rows of B] flattened."""
 
-    @property
-    def steps(self) -> int:
-        """Fragments along k."""
-        return len(self.a[0])
-
 
 def rectangles(products: tuple[Product, ...]) -> tuple[Rectangle, ...]:
-    """Matrix products that come to the same as a group of `mma`.
+    """Matrix products equal to a group of `mma`.
 
-    Rows and columns stand in order of their accumulators, so that another group over the same
+    Rows and columns are in order of their accumulators, so that another group over the same
     accumulators gives them the same place.
     """
     chains: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[tuple[int, ...]]]] = {}

@@ -8,10 +8,13 @@ will do, and who reads one views it as the type its instruction names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Array = npt.NDArray[Any]
 Type = np.dtype[Any]
@@ -70,9 +73,19 @@ def constant(value: int, width: int) -> Array:
     return np.full((1, 1), value % (1 << 8 * width), UNSIGNED[width])
 
 
-def halves(x: Array) -> Array:
-    """fp16 pairs [blocks, threads] of 32 bits as fp16 [blocks, threads, 2]."""
-    return np.ascontiguousarray(x).view(F16).reshape(*x.shape, 2)
+def joined(parts: Sequence[Array]) -> Array:
+    """Elements side by side as one wider element, the first in the lowest bits."""
+    shape = np.broadcast_shapes(*[p.shape for p in parts])
+    out = np.empty((*shape, len(parts)), parts[0].dtype)
+    for i, part in enumerate(parts):
+        out[..., i] = part
+    return out.view(UNSIGNED[out.itemsize * len(parts)])[..., 0]
+
+
+def split(x: Array, count: int) -> Array:
+    """The inverse of `joined`: each element as `count` narrower ones along a last axis."""
+    part = UNSIGNED[x.itemsize // count]
+    return np.ascontiguousarray(x).view(part).reshape(*x.shape, count)
 
 
 def bf16_to_f32(bits: Array) -> Array:

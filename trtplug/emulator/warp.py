@@ -82,9 +82,9 @@ def shuffle(ins: Instruction, lay: Layout) -> Step:
 
 def vote(ins: Instruction, lay: Layout) -> Step:
     """`vote.sync.{all,any,uni,ballot}`."""
-    if len(ins.parts) != 3 or ins.parts[0] != "sync":
+    if len(ins.parts) != 3 or ins.parts[0] != "sync" or ins.parts[1] not in _VOTES:
         raise unsupported(ins)
-    mode = ins.parts[1]
+    result = _VOTES[ins.parts[1]]
     source = ins.operands[1]
     if not isinstance(source, Name):
         raise unsupported(ins, "operand")
@@ -98,20 +98,27 @@ def vote(ins: Instruction, lay: Layout) -> Step:
         value = ~r[p] if negated else r[p]
         on = warps(np.ones((1, 1), bool) if m.mask is None else m.mask, m.threads)
         bits = warps(value, m.threads)
-        yes, no = bits & on, ~bits & on
-        if mode == "ballot":
-            out = (yes.astype(U32) << _LANE.astype(U32)).sum(axis=2, keepdims=True, dtype=U32)
-        elif mode == "any":
-            out = yes.any(axis=2, keepdims=True)
-        elif mode == "all":
-            out = ~no.any(axis=2, keepdims=True)
-        else:
-            out = ~(yes.any(axis=2, keepdims=True) & no.any(axis=2, keepdims=True))
-        r[d] = _over_warps(out, m)
+        r[d] = _over_warps(result(bits & on, ~bits & on), m)
 
-    if mode not in ("ballot", "any", "all", "uni"):
-        raise unsupported(ins)
     return step
+
+
+def _any(lanes: Array) -> Array:
+    return np.asarray(lanes.any(axis=2, keepdims=True))
+
+
+def _ballot(lanes: Array) -> Array:
+    """[rows, warps, 32] bool as a bit each, [rows, warps, 1]."""
+    bits = lanes.astype(U32) << _LANE.astype(U32)
+    return np.asarray(bits.sum(axis=2, keepdims=True, dtype=U32))
+
+
+_VOTES: dict[str, Callable[[Array, Array], Array]] = {
+    "ballot": lambda yes, _: _ballot(yes),
+    "any": lambda yes, _: _any(yes),
+    "all": lambda _, no: ~_any(no),
+    "uni": lambda yes, no: ~(_any(yes) & _any(no)),
+}
 
 
 def _over_warps(x: Array, m: Machine) -> Array:
@@ -163,8 +170,7 @@ def active(ins: Instruction, lay: Layout) -> Step:
 
     def step(m: Machine) -> None:
         on = warps(m.real if m.mask is None else m.mask, m.threads)
-        bits = (on.astype(U32) << _LANE.astype(U32)).sum(axis=2, keepdims=True, dtype=U32)
-        m.registers[d] = _over_warps(bits, m)
+        m.registers[d] = _over_warps(_ballot(on), m)
 
     return step
 

@@ -27,7 +27,7 @@ class ListedTactic:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The tactics that there are."""
+    """Tactics to choose from."""
 
     tactics: tuple[AnyTactic, ...]
     """In the order that they are listed."""
@@ -57,10 +57,7 @@ class Catalog:
     ) -> tuple[ListedTactic, ...]:
         """Every tactic of the problem's op, with the first reason against it.
 
-        Args:
-            problem: what is to be computed.
-            sm: where.
-            shared_bytes: what a block may take of shared memory.
+        `shared_bytes` is what a block may take of shared memory.
         """
         return tuple(
             ListedTactic(tactic=t, exclusion=t.exclusion(problem, sm, shared_bytes))

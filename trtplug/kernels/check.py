@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from trtplug.kernels.compile import Outcome
     from trtplug.kernels.emulate import Checked
     from trtplug.kernels.listing import Task
+    from trtplug.kernels.problem import AnyProblem
 
-
-if TYPE_CHECKING:
     Array = NDArray[Any]
-
 
 SCHEMA = "trtplug.kernel-checks/1"
 
@@ -117,12 +115,12 @@ def check_tasks(
     """
     for number, (task, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
         rng = np.random.default_rng((seed, number))
+        problem, sites = task.asked.problem, task.asked.sites
         if given is None:
-            runs = [_random_run(task, rng)]
+            tensors = random_tensors(problem, problem.x.opt, rng)
+            runs = [_Run(sites=sites, tensors=tensors, output=None)]
         else:
-            runs = [
-                _model_run(task, site, given[site]) for site in task.asked.sites if site in given
-            ]
+            runs = [_model_run(problem, s, given[s]) for s in sites if s in given]
         for run in runs:
             entry = _check(task, outcome, run, rng, most_blocks)
             done(entry)
@@ -148,42 +146,28 @@ class _Run:
     """Of the model's values, those that the type of a kernel does not hold."""
 
 
-def _random_run(task: Task, rng: np.random.Generator) -> _Run:
-    problem = task.asked.problem
-    tensors = random_tensors(problem, problem.x.opt, rng)
-    return _Run(sites=task.asked.sites, tensors=tensors, output=None)
-
-
-def _model_run(task: Task, site: str, given: SiteTensors) -> _Run:
+def _model_run(problem: AnyProblem, site: str, given: SiteTensors) -> _Run:
     """The model's numbers as the kernel's types hold them."""
-    problem = task.asked.problem
-    rounding = _Rounding(problem.dtype)
+    too_large = 0
+
+    def held(array: Array) -> Array:
+        nonlocal too_large
+        with np.errstate(over="ignore"):
+            rounded = from_bits(to_bits(array, problem.dtype), problem.dtype)
+        too_large += int((np.isinf(rounded) & np.isfinite(array)).sum())
+        return rounded
+
     residual = given.residual
     if residual is not None:
         shape = problem.output(given.x.shape)
-        residual = rounding.of(np.ascontiguousarray(np.broadcast_to(residual, shape)))
+        residual = held(np.ascontiguousarray(np.broadcast_to(residual, shape)))
     tensors = Tensors(
-        x=rounding.of(given.x),
-        weights=tuple(map(rounding.of, given.weights)),
+        x=held(given.x),
+        weights=tuple(map(held, given.weights)),
         biases=given.biases,
         residual=residual,
     )
-    return _Run(sites=(site,), tensors=tensors, output=given.output, too_large=rounding.too_large)
-
-
-class _Rounding:
-    """Numbers as a type holds them, and how many it does not."""
-
-    def __init__(self, dtype: str) -> None:
-        self._dtype = dtype
-        self.too_large = 0
-
-    def of(self, array: Array) -> Array:
-        """`array` as the type holds it."""
-        with np.errstate(over="ignore"):
-            held = from_bits(to_bits(array, self._dtype), self._dtype)
-        self.too_large += int((np.isinf(held) & np.isfinite(array)).sum())
-        return held
+    return _Run(sites=(site,), tensors=tensors, output=given.output, too_large=too_large)
 
 
 def _check(

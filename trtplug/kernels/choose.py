@@ -35,7 +35,7 @@ class KernelTarget:
     shared_bytes: int = DEFAULT_SHARED_BYTES
     """What a block may take of shared memory."""
     catalog: Catalog = CATALOG
-    """The tactics that there are."""
+    """Tactics to choose from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def choose_offer(
         return f"no tactic is legal on {target.sm}: {_why_none(listed)}"
     usable = [t for t in legal if allowed(t.name)]
     if not usable:
-        return f"--plugin-tactics leaves none of {', '.join(t.name for t in legal)}"
+        return f"--plugin-tactics excludes every legal tactic: {', '.join(t.name for t in legal)}"
     ordered, why = _ordered(usable, problem, target)
     first = next((t for t in ordered if t.name == measured), None)
     if first is not None:
@@ -84,23 +84,18 @@ def _ordered(
     tactics: Sequence[AnyTactic], problem: AnyProblem, target: KernelTarget
 ) -> tuple[list[AnyTactic], str]:
     """The tactics, the one to fix the packing first, and why it is that one."""
-    times = [_predicted_us(t, problem, target) for t in tactics]
-    known = {t.name: time for t, time in zip(tactics, times, strict=True) if time is not None}
-    if len(known) < len(tactics) or target.profile is None:
+    gpu, known = target.profile, {}
+    for tactic in tactics if gpu else ():
+        usage = intended_usage(tactic, problem, target.sm)
+        if gpu and (found := predict(tactic, problem, gpu, usage, problem.x.opt)):
+            known[tactic.name] = found.predicted_us
+    if len(known) < len(tactics) or gpu is None:
         ordered = sorted(tactics, key=lambda t: (t.rank, t.number))
         return ordered, f"{ordered[0].name} is first in order: no figures of the GPU to predict by"
     ordered = sorted(tactics, key=lambda t: (known[t.name], t.number))
-    time = known[ordered[0].name]
-    name = target.profile.name
-    return ordered, f"{ordered[0].name} is predicted fastest on {name}: {time:.1f} us, not measured"
-
-
-def _predicted_us(tactic: AnyTactic, problem: AnyProblem, target: KernelTarget) -> float | None:
-    if target.profile is None:
-        return None
-    usage = intended_usage(tactic, problem, target.sm)
-    prediction = predict(tactic, problem, target.profile, usage, problem.x.opt)
-    return prediction.predicted_us if prediction is not None else None
+    first = ordered[0].name
+    why = f"{first} is predicted fastest on {gpu.name}: {known[first]:.1f} us, not measured"
+    return ordered, why
 
 
 def intended_usage(tactic: AnyTactic, problem: AnyProblem, sm: Sm) -> Usage:

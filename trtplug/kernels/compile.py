@@ -10,7 +10,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trtplug.kernels import nvrtc
 from trtplug.kernels.ptx import drop_unread_variables, lower_version
@@ -20,7 +20,7 @@ from trtplug.store import key_of
 from trtplug.target import Sm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from trtplug.kernels.source import KernelSource
@@ -73,9 +73,7 @@ def compile_kernel(source: KernelSource, sm: Sm, store: Store | None) -> Outcome
     if sm.number not in nvrtc.supported_sms():
         known = ", ".join(f"sm_{n}" for n in sorted(nvrtc.supported_sms()))
         log = f"NVRTC {nvrtc.version()} compiles for {known}"
-        return Refused(
-            name=source.name, sm=sm, digest=source.digest, status="unsupported-sm", log=log
-        )
+        return Refused(**_identity(source, sm), status="unsupported-sm", log=log)
     inputs = _inputs(source, sm)
     key = key_of(inputs)
     folder = store.find(key) if store else None
@@ -97,20 +95,19 @@ def compile_many(
 
     `done` is called for each, from this thread, as soon as those before it are done as well.
     """
+    distinct = {(source.digest, sm): (source, sm) for source, sm in wanted}
+    outcomes: list[Outcome] = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        started = {key: pool.submit(compile_kernel, *each, store) for key, each in distinct.items()}
+        for source, sm in wanted:
+            outcomes.append(started[source.digest, sm].result())
+            done(outcomes[-1])
+    return tuple(outcomes)
 
-    def outcomes() -> Iterator[Outcome]:
-        distinct = {(source.digest, sm): (source, sm) for source, sm in wanted}
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            started = {
-                key: pool.submit(compile_kernel, source, sm, store)
-                for key, (source, sm) in distinct.items()
-            }
-            for source, sm in wanted:
-                outcome = started[source.digest, sm].result()
-                done(outcome)
-                yield outcome
 
-    return tuple(outcomes())
+def _identity(source: KernelSource, sm: Sm) -> dict[str, Any]:
+    """The fields that every outcome has."""
+    return {"name": source.name, "sm": sm, "digest": source.digest}
 
 
 def _inputs(source: KernelSource, sm: Sm) -> dict[str, object]:
@@ -142,17 +139,13 @@ def _compile(source: KernelSource, sm: Sm) -> Outcome:
 def _outcome(source: KernelSource, sm: Sm, compiled: nvrtc.Compiled) -> Outcome:
     usage = read_usage(compiled.log)
     if compiled.ptx is None or not compiled.cubin or usage is None:
-        return Refused(
-            name=source.name, sm=sm, digest=source.digest, status="refused", log=compiled.log
-        )
-    lowered = lower_version(drop_unread_variables(compiled.ptx))
+        return Refused(**_identity(source, sm), status="refused", log=compiled.log)
+    ptx, version = lower_version(drop_unread_variables(compiled.ptx))
     return CompiledKernel(
-        name=source.name,
-        sm=sm,
-        digest=source.digest,
+        **_identity(source, sm),
         compiler=f"nvrtc {nvrtc.version()}",
-        ptx=lowered.text,
-        ptx_version=lowered.version,
+        ptx=ptx,
+        ptx_version=version,
         cubin=compiled.cubin,
         usage=usage,
         log=compiled.log,
@@ -173,14 +166,11 @@ def _write(folder: Path, kernel: CompiledKernel) -> None:
 
 def _read(folder: Path, source: KernelSource, sm: Sm) -> CompiledKernel:
     facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
+    facts["usage"] = Usage(**facts["usage"])
     return CompiledKernel(
-        name=source.name,
-        sm=sm,
-        digest=source.digest,
-        compiler=facts["compiler"],
+        **_identity(source, sm),
+        **facts,
         ptx=(folder / "kernel.ptx").read_text(encoding="utf-8"),
-        ptx_version=facts["ptx_version"],
         cubin=(folder / "kernel.cubin").read_bytes(),
-        usage=Usage(**facts["usage"]),
         log=(folder / "compiler.log").read_text(encoding="utf-8"),
     )

@@ -14,11 +14,8 @@ from trtplug.kernels.sm import WARP
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 _MOST_TAPS = 56
@@ -33,11 +30,6 @@ class Depthwise(Tactic[KernelProblem]):
 
     across: int
     """Neighbouring outputs that a thread makes."""
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return 128
 
     def exclusions(self, problem: KernelProblem) -> Iterator[Exclusion]:
         """Reasons of the family's own."""
@@ -85,12 +77,7 @@ class Depthwise(Tactic[KernelProblem]):
 
 
 TACTICS: tuple[Depthwise, ...] = (
-    Depthwise(
-        name="depthwise_1",
-        number=50,
-        use="depthwise on small maps: most threads",
-        across=1,
-    ),
+    Depthwise(name="depthwise_1", number=50, across=1, use="depthwise on small maps: most threads"),
     Depthwise(
         name="depthwise_2",
         number=51,

@@ -9,7 +9,6 @@ import numpy as np
 
 from trtplug.kernels.family import (
     SECTOR_BYTES,
-    Exclusion,
     Tactic,
     Work,
     divide_up,
@@ -20,13 +19,10 @@ from trtplug.kernels.problem import ELEMENT_BYTES, KernelProblem, padded
 from trtplug.kernels.sm import WARP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +31,6 @@ class Direct(Tactic[KernelProblem]):
 
     includes: ClassVar[tuple[str, ...]] = ("cbr/direct.cuh",)
     rank: ClassVar[int] = 2
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return 128
 
     def bundle(self, problem: KernelProblem) -> int:
         """Outputs that a thread makes, all of one group: a power of 2."""
@@ -52,10 +43,6 @@ class Direct(Tactic[KernelProblem]):
         """Bundles of outputs; in HWC8 those that are only padding count."""
         outputs = problem.outputs if self.layout == "LINEAR" else padded(problem.outputs)
         return int(divide_up(outputs, self.bundle(problem)))
-
-    def exclusions(self, problem: KernelProblem) -> Iterator[Exclusion]:
-        """None: it takes anything."""
-        return iter(())
 
     def body(self, problem: KernelProblem, sm: Sm) -> str:
         """A call of plugins/cbr/direct.cuh."""

@@ -28,7 +28,6 @@ from trtplug.kernels.layout import (
     to_device,
 )
 from trtplug.kernels.problem import padded
-from trtplug.tensor import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
     from trtplug.emulator.ptx import Module
     from trtplug.kernels.family import AnyTactic, Launch, Layout
     from trtplug.kernels.problem import AnyProblem
+    from trtplug.tensor import Sizes
 
-
-if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
@@ -64,8 +62,6 @@ class Tensors:
 class Checked:
     """The verdict on one kernel at one size."""
 
-    sizes: Sizes
-    """Of the input."""
     blocks: int
     """Blocks that were run."""
     grid_blocks: int
@@ -123,7 +119,7 @@ def run_tactic(
         ptx: the kernel.
         tensors: inputs; the size of x must be within the problem's range.
         checks: what the emulator checks; all by default.
-        blocks: numbers of the blocks to run, where not all.
+        blocks: numbers of the blocks to run; all by default.
 
     Raises:
         PtxError: an instruction that the emulator does not know.
@@ -136,7 +132,6 @@ def run_tactic(
         input_arrays(tactic, problem, tensors),
         problem.arguments(sizes),
         expected(problem, tensors),
-        sizes=sizes,
         dtype=problem.dtype,
         layout=tactic.layout,
         checks=checks,
@@ -158,26 +153,24 @@ def run_kernel(
     arguments: Sequence[int],
     wanted: Array,
     *,
-    sizes: Sizes,
     dtype: str,
     layout: Layout,
     checks: Checks | None,
     blocks: Sequence[int] | None,
 ) -> Checked:
-    """Runs any kernel of ours, and holds its output against `wanted` [N, outputs, rows, columns].
+    """Runs any kernel of ours, and compares its output with `wanted` [N, outputs, rows, columns].
 
     Args:
         module: with the kernel.
         kernel: its name.
         launching: grid and block.
-        inputs: name -> flat bits, in order of the kernel's arguments.
-        arguments: the numbers after them.
+        inputs: name -> flat bits, in order of the kernel's arguments; `arguments` follow them.
+        arguments: the int32 ones.
         wanted: the output in float64.
-        sizes: of the input, for the verdict.
-        dtype: of the output.
-        layout: of the output.
-        checks: what the emulator checks; all by default.
-        blocks: numbers of the blocks to run, where not all.
+        dtype: of the output, as `layout` is.
+        layout: likewise.
+        checks: as in `run_tactic`, as `blocks` is.
+        blocks: likewise.
     """
     shape = tuple(int(n) for n in wanted.shape)
     y = empty_output(shape, dtype, layout)
@@ -196,7 +189,13 @@ def run_kernel(
         blocks=blocks,
     )
     output = from_device(y, dtype, layout, shape)
-    error, problems = _compare(output, wanted, complete=blocks is None)
+    missing = _missing(output, wanted)
+    error, problems = relative_error(output, wanted), []
+    if blocks is None and missing.any():
+        error = float("nan")
+        problems.append(f"{int(missing.sum())} of {output.size} outputs are NaN")
+    elif missing.all():
+        problems.append("no output was written")
     tolerance = TOLERANCE[dtype]
     if not error <= tolerance:
         problems.append(f"relative error {error:.2e} is above {tolerance:g}")
@@ -204,7 +203,6 @@ def run_kernel(
         problems.append("a padding lane of the output is not zero")
     grid_blocks = launching.grid[0] * launching.grid[1] * launching.grid[2]
     return Checked(
-        sizes=sizes,
         blocks=grid_blocks if blocks is None else len(set(blocks)),
         grid_blocks=grid_blocks,
         relative_error=error,
@@ -250,23 +248,12 @@ def relative_error(output: Array, wanted: Array) -> float:
     if not there.any():
         return float("nan")
     norm = float(np.linalg.norm(wanted[there].astype(np.float64)))
-    difference = output[there].astype(np.float64) - wanted[there]
-    return float(np.linalg.norm(difference)) / (norm or 1.0)
+    return float(np.linalg.norm(output[there].astype(np.float64) - wanted[there])) / (norm or 1.0)
 
 
 def _missing(output: Array, wanted: Array) -> Array:
     found: Array = np.isnan(output) & ~np.isnan(wanted)
     return found
-
-
-def _compare(output: Array, wanted: Array, *, complete: bool) -> tuple[float, list[str]]:
-    """Relative error over what was written, and what is wrong with that."""
-    missing = _missing(output, wanted)
-    if complete and missing.any():
-        return float("nan"), [f"{int(missing.sum())} of {output.size} outputs are NaN"]
-    if missing.all():
-        return float("nan"), ["no output was written"]
-    return relative_error(output, wanted), []
 
 
 def _padding_is_zero(y: Array, shape: Sizes, dtype: str, complete: bool) -> bool:

@@ -21,12 +21,9 @@ from trtplug.kernels.source import ELEMENTS, MIN_BLOCKS, KernelSource, assemble,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.kernels.source import Headers
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 Layout = Literal["LINEAR", "HWC8"]
@@ -101,7 +98,7 @@ class Launch:
     grid: tuple[Any, Any, Any]
     block: tuple[int, int, int]
     shared_bytes: int = 0
-    """Dynamic shared memory: none of our kernels takes any."""
+    """Dynamic shared memory: our kernels use static shared memory only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +150,13 @@ class Tactic(ABC, Generic[P]):
     # What a family says.
 
     @property
-    @abstractmethod
     def threads(self) -> int:
         """Threads of a block."""
+        return 128
 
-    @abstractmethod
     def exclusions(self, problem: P) -> Iterator[Exclusion]:
         """Reasons of the family's own against a problem, beside those of `exclusion`."""
+        return iter(())
 
     @abstractmethod
     def body(self, problem: P, sm: Sm) -> str:
@@ -289,10 +286,8 @@ class Tactic(ABC, Generic[P]):
         A kernel's arguments are pointers to x, to packed weights and bias of each convolution and,
         where there is one, to the residual; an int32 for each axis that is not fixed; then y.
 
-        Args:
-            problem: what it is to compute; the tactic must be legal for it on the SM.
-            sm: what it is for.
-            headers: those of `plugins/`, read once for many kernels.
+        The tactic must be legal for the problem on the SM. `headers` are those of `plugins/`, read
+        once for many kernels.
 
         Raises:
             TypeError: the problem is of the other op.

@@ -19,11 +19,8 @@ from trtplug.kernels.sm import SMS, WARP
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 MOST_TAPS = 56

@@ -57,7 +57,7 @@ class KitSite:
     """Where tactics are looked up; trtplug's own where none is given."""
 
     def __post_init__(self) -> None:
-        """Refuses kernels that cannot stand side by side.
+        """Refuses kernels that cannot be offered together.
 
         Raises:
             ValueError: none, an unknown or repeated tactic, or two packings.
@@ -79,7 +79,7 @@ class KitSite:
         """The tactic of each kernel.
 
         Raises:
-            ValueError: a name that is none of the op's.
+            ValueError: the op has no tactic of that name.
         """
         from trtplug.kernels.catalog import CATALOG
 
@@ -129,10 +129,7 @@ def ptx_digest(ptx: str) -> str:
 def write_kit(kit: Kit, ptx: Mapping[str, str], folder: Path) -> None:
     """Writes `kit.json` and the kernels into an existing folder.
 
-    Args:
-        kit: what to write.
-        ptx: digest -> PTX, of every kernel in the kit; others are passed over.
-        folder: where.
+    `ptx` is digest -> PTX, of every kernel in the kit; others are ignored.
 
     Raises:
         KeyError: a kernel of the kit is not among them.
@@ -239,13 +236,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def mark_ptx(ptx: str, site: str, number: int) -> str:
-    """The text with the line on top.
-
-    Args:
-        ptx: the kernel.
-        site: digest of a kit's site.
-        number: of the tactic.
-    """
+    """A kernel's PTX with the line on top; `site` is a digest, `number` that of the tactic."""
     return f"// trtplug site={site} tactic={number}\n{ptx}"
 
 

@@ -10,13 +10,8 @@ from trtplug.kernels.problem import padded
 from trtplug.tensor import FLOATS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from trtplug.kernels.family import Layout
-
-
-if TYPE_CHECKING:
-    Array = NDArray[Any]
+    from trtplug.kernels.problem import Array
 
 
 BITS: dict[str, np.dtype[Any]] = {t.name: np.dtype(f"uint{t.bits}") for t in FLOATS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from trtplug.ops.cbr import CbrAttributes
 from trtplug.ops.cbr_pair import CbrPairAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from trtplug.kernels.sass import MainLoop
     from trtplug.model.load import Model
@@ -114,31 +115,24 @@ def list_tasks(
     """The kernels of all legal tactics, and why the others are none."""
     tasks: list[Task] = []
     excluded: list[ExcludedEntry] = []
-    headers = {id(t): t.catalog.headers() for t in targets}
-    for number, each in enumerate(asked):
-        for target in targets:
-            for one in target.catalog.list(each.problem, target.sm, target.shared_bytes):
-                if one.exclusion is None:
-                    tasks.append(
-                        Task(
-                            problem=number,
-                            asked=each,
-                            target=target,
-                            tactic=one.tactic,
-                            source=one.tactic.generate(
-                                each.problem, target.sm, headers[id(target)]
-                            ),
-                        )
+    headers = [target.catalog.headers() for target in targets]
+    for (number, each), (target, files) in itertools.product(
+        enumerate(asked), zip(targets, headers, strict=True)
+    ):
+        sm = target.sm
+        for one in target.catalog.list(each.problem, sm, target.shared_bytes):
+            tactic, reason = one.tactic, one.exclusion
+            if reason is None:
+                source = tactic.generate(each.problem, sm, files)
+                tasks.append(
+                    Task(problem=number, asked=each, target=target, tactic=tactic, source=source)
+                )
+            else:
+                excluded.append(
+                    ExcludedEntry(
+                        problem=number, tactic=tactic.name, sm=str(sm), reason=reason.value
                     )
-                else:
-                    excluded.append(
-                        ExcludedEntry(
-                            problem=number,
-                            tactic=one.tactic.name,
-                            sm=str(target.sm),
-                            reason=one.exclusion.value,
-                        )
-                    )
+                )
     return tuple(tasks), tuple(excluded)
 
 
@@ -183,7 +177,7 @@ def make_document(
         model=model.path.name,
         sha256=model.sha256,
         shared_limit_bytes=shared_bytes,
-        problems=tuple(_problems(asked, catalog)),
+        problems=tuple(_problem(each, catalog) for each in asked),
         kernels=tuple(sorted(entries, key=_order)),
         excluded=excluded,
         unsized=unsized,
@@ -191,24 +185,23 @@ def make_document(
 
 
 def _order(entry: KernelEntry) -> tuple[int, str, float, str]:
-    """A sort key; what is not predicted stands last."""
+    """A sort key; kernels without a prediction come last."""
     time = float("inf") if entry.predicted_us is None else entry.predicted_us
     return (entry.problem, entry.sm, time, entry.tactic)
 
 
-def _problems(asked: Sequence[Asked], catalog: Catalog) -> Iterator[ProblemEntry]:
-    for each in asked:
-        problem = each.problem
-        yield ProblemEntry(
-            sites=each.sites,
-            attributes=problem.attributes,
-            outputs=problem.outputs,
-            dtype=problem.dtype,
-            input_min=problem.x.min,
-            input_opt=problem.x.opt,
-            input_max=problem.x.max,
-            tactics=len(catalog.of(problem)),
-        )
+def _problem(asked: Asked, catalog: Catalog) -> ProblemEntry:
+    problem = asked.problem
+    return ProblemEntry(
+        sites=asked.sites,
+        attributes=problem.attributes,
+        outputs=problem.outputs,
+        dtype=problem.dtype,
+        input_min=problem.x.min,
+        input_opt=problem.x.opt,
+        input_max=problem.x.max,
+        tactics=len(catalog.of(problem)),
+    )
 
 
 def _entry(task: Task, outcome: Outcome, loop: MainLoop | None) -> KernelEntry:

@@ -39,9 +39,9 @@ INSTRUCTION_BYTES = 16
 _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""
 _FILE_HEADER = struct.Struct("<40xQ10xHHH")
-"""Of it: where the section headers stand, how long one is, how many, and which has the names."""
+"""Of it: offset and size of a section header, their number, and which has the names."""
 _SECTION_HEADER = struct.Struct("<I20xQQ")
-"""Of it: where the section's name stands among the names; where its bytes are, and how many."""
+"""Of it: offset of the section's name among the names; offset and size of its bytes."""
 
 
 def code_of(cubin: bytes) -> bytes:
@@ -89,17 +89,12 @@ def count_loops(
     """The main loop of each kernel, in order; equal kernels are counted once.
 
     None where there is none, nvdisasm is not installed, or it fails. A failure is not kept in the
-    store: nvdisasm is asked again the next time.
-
-    Args:
-        kernels: what was compiled.
-        store: where counts are kept.
-        jobs: calls of nvdisasm at once.
+    store: nvdisasm is asked again the next time. `jobs` are the calls of nvdisasm at once.
     """
     distinct = {(k.digest, k.sm): k for k in kernels}
     found: _Found = {}
     for key, kernel in distinct.items():
-        if store is not None and (folder := store.find(_key(kernel))):
+        if store is not None and (folder := store.find(key_of(_inputs(kernel)))):
             found[key] = _read((folder / _FILE).read_text(encoding="utf-8"))
     if find_tool("nvdisasm") is not None:
         groups = _groups([k for key, k in distinct.items() if key not in found], jobs)
@@ -109,11 +104,6 @@ def count_loops(
                 for key, loop in new.items():
                     _keep(distinct[key], loop, store)
     return tuple(found.get((k.digest, k.sm)) for k in kernels)
-
-
-def count_loop(kernel: CompiledKernel, store: Store | None) -> MainLoop | None:
-    """The same for one kernel."""
-    return count_loops([kernel], store, 1)[0]
 
 
 def _groups(kernels: Sequence[CompiledKernel], jobs: int) -> Iterator[Sequence[CompiledKernel]]:
@@ -148,34 +138,21 @@ def _inputs(kernel: CompiledKernel) -> dict[str, object]:
     }
 
 
-def _key(kernel: CompiledKernel) -> str:
-    return key_of(_inputs(kernel))
-
-
 def _keep(kernel: CompiledKernel, loop: MainLoop | None, store: Store | None) -> None:
     if store is not None:
         text = json.dumps(asdict(loop) if loop else None)
+        inputs = _inputs(kernel)
         store.keep(
-            _key(kernel),
-            _inputs(kernel),
-            lambda part: (part / _FILE).write_text(text, encoding="utf-8"),
+            key_of(inputs), inputs, lambda part: (part / _FILE).write_text(text, encoding="utf-8")
         )
 
 
 def _read(text: str) -> MainLoop | None:
     loop = json.loads(text)
-    if loop is None:
-        return None
-    return MainLoop(
-        instructions=loop["instructions"],
-        counts=tuple((kind, number) for kind, number in loop["counts"]),
+    return loop and MainLoop(
+        instructions=loop["instructions"], counts=tuple(map(tuple, loop["counts"]))
     )
 
-
-PACKAGES = {
-    "nvdisasm": "nvidia-cuda-nvdisasm",
-}
-"""Program -> the wheel that brings it."""
 
 _LIMIT_S = 120.0
 _ADDRESS = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
@@ -183,16 +160,12 @@ _ADDRESS = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
 
 def find_tool(name: str) -> Path | None:
     """A program of CUDA's: from its wheel, else from PATH, else None."""
-    for folder in _wheel_folders():
-        for found in sorted(folder.glob(f"*/bin/{name}")):
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for found in sorted(Path(folder).glob(f"*/bin/{name}")):
             return found
     on_path = shutil.which(name)
     return Path(on_path) if on_path else None
-
-
-def _wheel_folders() -> tuple[Path, ...]:
-    spec = importlib.util.find_spec("nvidia")
-    return tuple(map(Path, spec.submodule_search_locations or ())) if spec else ()
 
 
 def disassemble(codes: Sequence[bytes], sm: Sm) -> tuple[str, ...]:
@@ -201,18 +174,23 @@ def disassemble(codes: Sequence[bytes], sm: Sm) -> tuple[str, ...]:
     All of it goes through one call: nvdisasm takes a third of a second to start, and a few
     milliseconds for a kernel. Addresses count from the first code on through all.
 
-    Args:
-        codes: instructions of kernels, as `code_of` gives them.
-        sm: what they were made for.
-
     Raises:
         ToolMissingError: nvdisasm is not installed.
         ValueError: nvdisasm does not take the code, or takes longer than two minutes.
     """
+    tool = find_tool("nvdisasm")
+    if tool is None:
+        raise ToolMissingError(tool="nvdisasm", package="nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory(prefix="trtplug-") as folder:
         file = Path(folder) / "code.bin"
         file.write_bytes(b"".join(codes))
-        done = _run("nvdisasm", "--binary", f"SM{sm.number}", str(file))
+        command = [str(tool), "--binary", f"SM{sm.number}", str(file)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_LIMIT_S, errors="replace"
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ValueError(f"nvdisasm took longer than {_LIMIT_S:g} s") from error
     if done.returncode:
         raise ValueError(f"nvdisasm: {done.stderr.strip()}")
     return _parts(done.stdout, codes)
@@ -233,15 +211,3 @@ def _parts(text: str, codes: Sequence[bytes]) -> tuple[str, ...]:
             raise ValueError(f"nvdisasm: an instruction beyond the end: {line.strip()}")
         parts[place].append(line)
     return tuple("\n".join(lines) for lines in parts)
-
-
-def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    tool = find_tool(name)
-    if tool is None:
-        raise ToolMissingError(tool=name, package=PACKAGES[name])
-    try:
-        return subprocess.run(
-            [tool, *arguments], capture_output=True, text=True, timeout=_LIMIT_S, errors="replace"
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ValueError(f"{name} took longer than {_LIMIT_S:g} s") from error

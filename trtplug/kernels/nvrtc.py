@@ -36,39 +36,29 @@ def version() -> str:
     Raises:
         CompilerMissingError: `cuda.bindings` or NVRTC's library is not installed.
     """
-    nvrtc = _nvrtc()
-    status, major, minor = _call(nvrtc.nvrtcVersion)
-    if status:
-        raise CompilerMissingError(problem=f"nvrtcVersion answers {status}")
-    return f"{major}.{minor}"
+    return ".".join(map(str, _query("nvrtcVersion")))
 
 
 def supported_sms() -> frozenset[int]:
     """Numbers of the SMs that this NVRTC compiles for, such as 89."""
-    status, *rest = _call(_nvrtc().nvrtcGetSupportedArchs)
+    return frozenset(_query("nvrtcGetSupportedArchs")[-1])
+
+
+def _query(function: str) -> list[Any]:
+    status, *rest = _call(getattr(_nvrtc(), function))
     if status:
-        raise CompilerMissingError(problem=f"nvrtcGetSupportedArchs answers {status}")
-    return frozenset(rest[-1])
+        raise CompilerMissingError(problem=f"{function} answers {status}")
+    return rest
 
 
 def compile_source(source: KernelSource, sm: Sm, *defines: str) -> Compiled:
-    """Compiles for one SM; a refusal is a result, with the compiler's words in its log.
-
-    Args:
-        source: what is compiled.
-        sm: for what.
-        defines: macros, such as `N=3`.
-    """
+    """Compiles for one SM with macros such as `N=3`; a refusal is a result, its log says why."""
     nvrtc = _nvrtc()
     names = [name.encode() for name, _ in source.headers]
     texts = [text.encode() for _, text in source.headers]
+    file = f"{source.name}.cu".encode()
     status, program = _call(
-        nvrtc.nvrtcCreateProgram,
-        source.text.encode(),
-        f"{source.name}.cu".encode(),
-        len(names),
-        texts,
-        names,
+        nvrtc.nvrtcCreateProgram, source.text.encode(), file, len(names), texts, names
     )
     if status:
         return Compiled(ptx=None, cubin=None, log=f"nvrtcCreateProgram answers {status}")
@@ -76,12 +66,10 @@ def compile_source(source: KernelSource, sm: Sm, *defines: str) -> Compiled:
         macros = (f"--define-macro={define}" for define in defines)
         options = [o.encode() for o in (f"--gpu-architecture={sm}", *OPTIONS, *macros)]
         (status,) = _call(nvrtc.nvrtcCompileProgram, program, len(options), options)
-        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(
-            errors="replace"
-        )
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         if status:
             return Compiled(ptx=None, cubin=None, log=log or f"nvrtcCompileProgram: {status}")
-        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode()
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
         return Compiled(ptx=ptx, cubin=cubin, log=log)
     finally:
@@ -114,6 +102,6 @@ def _bytes(size_of: Callable[..., Any], fill: Callable[..., Any], program: objec
     return buffer
 
 
-def _text(size_of: Callable[..., Any], fill: Callable[..., Any], program: object) -> bytes:
+def _text(size_of: Callable[..., Any], fill: Callable[..., Any], program: object) -> str:
     """As `_bytes`, without the zero that ends a C string."""
-    return _bytes(size_of, fill, program).rstrip(b"\0")
+    return _bytes(size_of, fill, program).rstrip(b"\0").decode(errors="replace")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,12 +21,8 @@ from trtplug.kernels.sm import SMS, WARP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from trtplug.kernels.problem import KernelProblem
+    from trtplug.kernels.problem import Array, KernelProblem
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 INSTRUCTIONS = 3.5

@@ -1,7 +1,7 @@
 """Predicted time of a tactic on a GPU, by a stated model; nothing here is measured.
 
-A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave these terms stand
-against each other, and the longest counts; the waves, and a fixed start, are added up.
+A kernel runs in waves: as many blocks as fit the GPU at a time. For each wave the longest
+of these terms counts; the waves, and a fixed start, are added up.
 
     tensor     multiply-adds of the wave's tiles over the Tensor Cores' (or the FP32) dense peak
     depthwise  beside those on Tensor Cores, multiply-adds on CUDA cores over the FP32 peak: in a
@@ -59,7 +59,6 @@ class Prediction:
 
     predicted_us: float
     bound_by: BoundBy
-    waves: int
     terms: tuple[tuple[str, float], ...]
 
 
@@ -68,12 +67,7 @@ def predict(
 ) -> Prediction | None:
     """The prediction at an input [batch, channels, height, width]; None where figures are missing.
 
-    Args:
-        tactic: what runs.
-        problem: what it computes.
-        profile: the GPU.
-        usage: resources of the compiled kernel.
-        sizes: of the input.
+    `usage` has the resources of the compiled kernel.
     """
     work, share = tactic.work(problem), _peak_share(tactic, profile)
     peak, fp32 = _peak(tactic, problem, profile.dense_peak), profile.dense_peak.fp32_flops_per_s
@@ -104,7 +98,6 @@ def predict(
     return Prediction(
         predicted_us=START_US + terms[bound],
         bound_by=bound,
-        waves=int(waves),
         terms=tuple(terms.items()),
     )
 

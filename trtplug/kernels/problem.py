@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+    """Of NumPy, any dtype."""
 
 
-DYNAMIC_AXES = ("batch", "height", "width")
-"""Axes that a kernel may take as arguments, in the order of the arguments."""
-
-_AXES = (0, 2, 3)
-"""Their indices in NCHW."""
+_AXES = {"batch": 0, "height": 2, "width": 3}
+"""Axes that a kernel may take as arguments, in that order -> their indices in NCHW."""
 
 ELEMENT_BYTES = {element.name: element.bytes for element in FLOATS}
 """Types of the op -> bytes of an element."""
@@ -59,26 +57,18 @@ class Problem(ABC):
 
     @property
     def dynamic(self) -> tuple[str, ...]:
-        """Axes of x whose size is an argument of the kernel, of `DYNAMIC_AXES`."""
-        return tuple(
-            name
-            for name, axis in zip(DYNAMIC_AXES, _AXES, strict=True)
-            if self.x.min[axis] != self.x.max[axis]
-        )
+        """Axes of x whose size is an argument of the kernel: of batch, height and width."""
+        return tuple(n for n, axis in _AXES.items() if self.x.min[axis] != self.x.max[axis])
 
     @property
     def extents(self) -> tuple[str, ...]:
         """Batch, height and width in CUDA: each a number, or the name of the argument."""
-        sizes = (self.x.opt[axis] for axis in _AXES)
-        return tuple(
-            name if name in self.dynamic else str(size)
-            for name, size in zip(DYNAMIC_AXES, sizes, strict=True)
-        )
+        sizes = {name: str(self.x.opt[axis]) for name, axis in _AXES.items()}
+        return tuple(name if name in self.dynamic else size for name, size in sizes.items())
 
     def arguments(self, sizes: Sequence[Any]) -> tuple[Any, ...]:
         """The int32 arguments of a kernel at an input [batch, channels, height, width]."""
-        by_name = dict(zip(DYNAMIC_AXES, (sizes[axis] for axis in _AXES), strict=True))
-        return tuple(by_name[name] for name in self.dynamic)
+        return tuple(sizes[_AXES[name]] for name in self.dynamic)
 
     def output(self, sizes: Sequence[Any]) -> tuple[Any, int, Any, Any]:
         """Sizes of the output [batch, outputs, rows, columns] at an input.
@@ -108,7 +98,7 @@ class KernelProblem(Problem):
             ValueError: what does not fit.
         """
         if self.dtype not in ELEMENT_BYTES:
-            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(ELEMENT_BYTES)}")
+            raise ValueError(f"dtype {self.dtype!r} is not one of {', '.join(ELEMENT_BYTES)}")
         if len({sizes[1] for sizes in (self.x.min, self.x.opt, self.x.max)}) != 1:
             raise ValueError(f"{self.x}: the channels must be fixed")
         if self.channels % self.attributes.group:
@@ -208,15 +198,10 @@ AnyProblem = KernelProblem | PairProblem
 
 
 def check_range(problem: AnyProblem, least: Sequence[int], most: Sequence[int]) -> None:
-    """Refuses input sizes outside the range that a kernel was generated for.
-
-    Args:
-        problem: what the kernel was generated for.
-        least: the smallest [batch, channels, height, width] that is to be run.
-        most: the largest.
+    """Refuses sizes [batch, channels, height, width] outside the range of a problem's kernels.
 
     Raises:
-        ValueError: outside the problem's range.
+        ValueError: `least` or `most` is outside the range.
     """
     x = problem.x
     inside = len(least) == len(most) == len(x.min) and all(

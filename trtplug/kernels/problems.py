@@ -57,13 +57,9 @@ class Problems:
 def read_problems(
     path: Path, given: Sequence[ShapeRange], precision: str, *, pairs: bool = False
 ) -> Problems:
-    """The model's problems, and the sites that have none.
+    """The problems of a model at the `given` sizes of its inputs, and the sites that have none.
 
-    Args:
-        path: of the model.
-        given: sizes of its inputs.
-        precision: a key of `PRECISIONS`.
-        pairs: list the problems of its pairs too, after those of its sites.
+    `precision` is a key of `PRECISIONS`; `pairs`: list those of its pairs too, after the sites'.
 
     Raises:
         TrtplugError: the model cannot be read, or the shapes do not fit it.

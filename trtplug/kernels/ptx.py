@@ -9,7 +9,6 @@ a newer driver needed than a text that none takes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trtplug.kernels.sm import SMS
 
@@ -54,21 +53,8 @@ _CALLS_NONE = (9, 9)
 """Above every version: marks forms that are not understood."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lowered:
-    """PTX with its version line rewritten."""
-
-    text: str
-    version: str
-    """Such as `7.0`."""
-    written: str
-    """What the compiler had written."""
-    kept_for: str
-    """The instruction that is not understood, where the version was kept for one; else empty."""
-
-
-def lower_version(ptx: str) -> Lowered:
-    """The same PTX with the oldest version that target and instructions allow.
+def lower_version(ptx: str) -> tuple[str, str]:
+    """The same PTX with the oldest version that target and instructions allow; and that version.
 
     Raises:
         ValueError: the text has no `.version` or no `.target` line.
@@ -79,16 +65,9 @@ def lower_version(ptx: str) -> Lowered:
     written = (int(version[1]), int(version[2]))
     facts = SMS.get(int(target[1]))
     needed = facts.ptx if facts and not target[2] else written
-    kept_for = ""
-    for opcode in opcodes(ptx):
-        wanted = needed_version(opcode)
-        if wanted is None:
-            needed, kept_for = written, opcode
-            break
-        needed = max(needed, wanted)
-    lowest = min(needed, written)
-    text = _VERSION.sub(f".version {lowest[0]}.{lowest[1]}", ptx, count=1)
-    return Lowered(text=text, version=_spelt(lowest), written=_spelt(written), kept_for=kept_for)
+    needed = max(needed, *(needed_version(opcode) or written for opcode in opcodes(ptx)))
+    lowest = "{}.{}".format(*min(needed, written))
+    return _VERSION.sub(f".version {lowest}", ptx, count=1), lowest
 
 
 def drop_unread_variables(ptx: str) -> str:
@@ -119,7 +98,3 @@ def opcodes(ptx: str) -> tuple[str, ...]:
         if match and not line.rstrip().endswith(":"):
             found.add(match[1])
     return tuple(sorted(found))
-
-
-def _spelt(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"

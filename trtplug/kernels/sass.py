@@ -73,8 +73,6 @@ class MainLoop:
 
 MATRIX = ("HMMA", "HGMMA", "IMMA", "UTCHMMA")
 """Opcodes of the Tensor Cores."""
-LOCAL = ("LDL", "STL")
-"""Opcodes that reach local memory: spills."""
 FEEDS = ("LDGSTS", "LDG", "UBLKCP", "LDS", "LDSM")
 """Opcodes that bring operands: a loop without any computes nothing on a tensor."""
 
@@ -155,49 +153,26 @@ def _followers(
 
 def _loops(blocks: Sequence[Block]) -> Iterator[frozenset[int]]:
     """Bodies of the natural loops, those with one head joined."""
-    dominators = _dominators(blocks)
-    bodies: dict[int, frozenset[int]] = {}
-    for place, block in enumerate(blocks):
-        for head in block.followers:
-            if head in dominators[place]:
-                body = _body(blocks, head, place)
-                bodies[head] = bodies.get(head, frozenset()) | body
-    return iter(bodies.values())
-
-
-def _dominators(blocks: Sequence[Block]) -> list[frozenset[int]]:
-    """For each block, those that every way to it passes; the usual fixed point."""
-    if not blocks:
-        return []
-    every = frozenset(range(len(blocks)))
-    before = _before(blocks)
-    found = [frozenset((0,)), *(every for _ in blocks[1:])]
-    changed = True
-    while changed:
-        changed = False
-        for place in range(1, len(blocks)):
-            ways = [found[b] for b in before[place]]
-            new = (frozenset.intersection(*ways) if ways else frozenset()) | {place}
-            changed |= new != found[place]
-            found[place] = new
-    return found
-
-
-def _before(blocks: Sequence[Block]) -> list[list[int]]:
     before: list[list[int]] = [[] for _ in blocks]
     for place, block in enumerate(blocks):
         for follower in block.followers:
             before[follower].append(place)
-    return before
+    after = [block.followers for block in blocks]
+    starts = [place for place, ways in enumerate(before) if not ways or place == 0]
+    for head, ways in enumerate(before):
+        # The head dominates a block that no way reaches but through the head.
+        others = _reached(starts, after, avoid=head)
+        tails = [place for place in ways if place not in others]
+        if tails:
+            yield frozenset((head, *_reached(tails, before, avoid=head)))
 
 
-def _body(blocks: Sequence[Block], head: int, tail: int) -> frozenset[int]:
-    """Head, tail, and all that reaches the tail without passing the head."""
-    before = _before(blocks)
-    body, todo = {head, tail}, [tail] if tail != head else []
+def _reached(starts: Sequence[int], ways: Sequence[Sequence[int]], avoid: int) -> set[int]:
+    """Blocks that can be reached from `starts` without passing one."""
+    todo = [place for place in starts if place != avoid]
+    found = set(todo)
     while todo:
-        for block in before[todo.pop()]:
-            if block not in body:
-                body.add(block)
-                todo.append(block)
-    return frozenset(body)
+        new = {place for place in ways[todo.pop()] if place != avoid} - found
+        found |= new
+        todo += new
+    return found

@@ -5,6 +5,7 @@ Its digest covers all of it, so that a kernel is compiled again exactly when a l
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 ELEMENTS = {element.name: element.cuda for element in FLOATS}
 """Types of the op -> those of plugins/common/dtype.cuh."""
+
+_LARGEST = (2 - 2**-23) * 2.0**127
+"""The largest finite FP32."""
 
 MIN_BLOCKS = "TRTPLUG_MIN_BLOCKS"
 """Macro: the blocks that an SM is to hold at a time."""
@@ -48,12 +52,9 @@ class KernelSource:
 
     def __post_init__(self) -> None:
         """Takes the digest once: it is asked for often, and the headers are long."""
-        everything = {
-            "name": self.name,
-            "text": self.text,
-            "headers": dict(self.headers),
-            "min_blocks": self.min_blocks,
-        }
+        names = ("name", "text", "min_blocks")
+        everything = {name: getattr(self, name) for name in names}
+        everything["headers"] = dict(self.headers)
         object.__setattr__(self, "digest", key_of(everything))
 
 
@@ -100,13 +101,7 @@ def assemble(
     headers: Headers | None = None,
     min_blocks: tuple[int, ...] = (),
 ) -> KernelSource:
-    """A source with all that it includes.
-
-    Args:
-        name: of the kernel.
-        text: of the source.
-        headers: what it may include; what is in `plugins/` now, if nothing is said.
-        min_blocks: as in `KernelSource`.
+    """A source with all that it includes; of the files in `plugins/` by default.
 
     Raises:
         FileNotFoundError: an include that is not there.
@@ -159,11 +154,8 @@ def _enumerator(name: str) -> str:
 
 def _float(value: float) -> str:
     """The nearest FP32, by its bits: exact, and good for infinities."""
-    bits = struct.unpack("<I", struct.pack("<f", _clamped(value)))[0]
+    if math.isfinite(value):
+        # `pack` refuses what rounds beyond the largest FP32.
+        value = max(-_LARGEST, min(_LARGEST, value))
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
     return f"__uint_as_float(0x{bits:08x}u)"
-
-
-def _clamped(value: float) -> float:
-    largest = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
-    finite = value == value and abs(value) != float("inf")
-    return max(-largest, min(largest, value)) if finite else value

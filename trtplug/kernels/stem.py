@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from trtplug.kernels.family import SECTOR_BYTES, Exclusion, Layout, Work, divide_up, spread_sectors
 from trtplug.kernels.gemm import MOST_WIDTH, Tile, TileTactic, gemm_call, gemm_work, pack_tiles
@@ -13,11 +13,8 @@ from trtplug.kernels.sm import WARP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from trtplug.kernels.problem import Array
     from trtplug.target import Sm
-
-    Array = NDArray[Any]
 
 
 _MOST_CHANNELS = 4

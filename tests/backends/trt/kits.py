@@ -86,7 +86,6 @@ def emulated(site: KitSite, candidate: dict[str, Any], launch: dict[str, Any]) -
         arrays,
         launch["arguments"],
         wanted,
-        sizes=sizes,
         dtype=site.problem.dtype,
         layout=candidate["formats"][-1],
         checks=None,
