@@ -29,7 +29,7 @@ from trtplug.settings import Settings
 
 if TYPE_CHECKING:
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Result
+    from trtplug.build.command import Result
     from trtplug.plan import Plan
 
 

@@ -30,7 +30,7 @@ from trtplug.tensor import parse_shape_range
 
 if TYPE_CHECKING:
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Result
+    from trtplug.build.command import Result
     from trtplug.plan import Plan
 
 SOURCES = tuple(s.SerializeToString(deterministic=True) for s in seeds())

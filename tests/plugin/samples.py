@@ -15,10 +15,11 @@ from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
 from trtplug.ops import cbr, cbr_function, cbr_pair
 from trtplug.ops.plugin_layer import LAYER_INPUTS
-from trtplug.plugin.choose import choose_sites, list_candidates, make_query
+from trtplug.plugin.choose import choose_sites, make_query
 from trtplug.plugin.evidence import NO_EVIDENCE
-from trtplug.plugin.offer import PluginOffer, make_offer
+from trtplug.plugin.offer import make_offer
 from trtplug.plugin.options import PluginOptions
+from trtplug.plugin.units import PluginOffer, list_candidates
 from trtplug.profile import load_profiles
 from trtplug.settings import resource_folder
 from trtplug.store import Store

@@ -13,9 +13,10 @@ from trtplug.errors import UsageError
 from trtplug.kernels.catalog import CATALOG
 from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import KitKernel, KitSite
-from trtplug.plugin.choose import PluginCandidate, PluginQuery, choose_sites, plugin_units, without
+from trtplug.plugin.choose import PluginQuery, choose_sites, plugin_units, without
 from trtplug.plugin.evidence import Evidence, problem_digest
 from trtplug.plugin.options import PluginOptions
+from trtplug.plugin.units import PluginCandidate
 from trtplug.target import Sm
 
 PLACE = KernelTarget(sm=Sm(90), profile=None, shared_bytes=47 * 1024)

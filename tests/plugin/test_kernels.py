@@ -12,8 +12,9 @@ from trtplug.kernels.catalog import CATALOG
 from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import ptx_digest
 from trtplug.kernels.nvrtc import Compiled
-from trtplug.plugin.choose import choose_sites, list_candidates, plugin_units
-from trtplug.plugin.kernels import compile_units, kernels_digest
+from trtplug.plugin.choose import choose_sites, kernels_digest, plugin_units
+from trtplug.plugin.offer import compile_units
+from trtplug.plugin.units import list_candidates
 from trtplug.store import Store
 from trtplug.target import Sm
 

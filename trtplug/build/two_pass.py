@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.build.finish import consume_listing, read_tables
-from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
+from trtplug.build.strategy import (
+    BuilderRun,
+    BuildStrategy,
+    builder_refused,
+    consume_listing,
+    read_tables,
+)
 from trtplug.errors import TacticUnavailableError
 from trtplug.lock.pins import (
     CacheEdit,
@@ -22,7 +27,7 @@ from trtplug.lock.pins import (
     pin_problems,
     plan_edits,
 )
-from trtplug.report.candidates import join_tables
+from trtplug.report.candidates import Tactics, join_tables
 from trtplug.timing.files import CACHE, winners_of
 from trtplug.timing.store import Attached, CacheOutcome
 
@@ -31,8 +36,7 @@ if TYPE_CHECKING:
 
     from trtplug.backends.backend import Outcome
     from trtplug.build.context import BuildContext
-    from trtplug.build.with_cache import Caching
-    from trtplug.bundle.manifest import Agreement, ManifestTarget
+    from trtplug.build.strategy import Caching
     from trtplug.errors import TrtplugError
     from trtplug.plan import Plan, PlannedTarget
     from trtplug.report.data import Report
@@ -175,32 +179,34 @@ class TwoPassStrategy(BuildStrategy):
             legal=self._legal(named[0].key) if len(named) == 1 else (),
         )
 
-    def finish(
-        self, outcomes: Sequence[Outcome], agreement: Agreement | None
-    ) -> tuple[ManifestTarget, Report]:
-        """Makes the files, and compares what was built with what was asked for.
+    def collect_tactics(self, outcomes: Sequence[Outcome]) -> Tactics:
+        """What was recorded.
 
         Raises:
-            TacticUnavailableError: the builder took other tactics.
+            TacticUnavailableError: a build's cache has other tactics.
         """
-        from trtplug.report.candidates import Tactics
-
         recorded = self._recorded
         assert recorded is not None
         for outcome in outcomes:
             folder = Path(outcome.folder)
             self._caching.publish(recorded.edited, folder, _BYPASS)
             self._check_kept(recorded.edits, folder)
-        tactics = Tactics(
+        return Tactics(
             cache=recorded.cache,
             tables=recorded.tables,
             overridden_by={e.key: e.reason for e in recorded.edits},
         )
-        made, report = self._write(outcomes, agreement, tactics)
-        self._check_used(recorded, report)
-        self._check_pins(recorded, report)
+
+    def check_report(self, report: Report) -> None:
+        """Compares the engine's tactics with those that were asked for.
+
+        Raises:
+            TacticUnavailableError: the builder took others.
+        """
+        assert self._recorded is not None
+        self._check_used(self._recorded, report)
+        self._check_pins(self._recorded, report)
         self._check_bans(report)
-        return made, report
 
     def _check_kept(self, edits: tuple[CacheEdit, ...], folder: Path) -> None:
         """In the cache that the build left."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trtplug.backends.cache_api import CacheValue
 from trtplug.errors import TacticUnavailableError, UsageError
-from trtplug.globs import matches_any
+from trtplug.settings import matches_any
 from trtplug.timing.accounting import EditReason
 
 if TYPE_CHECKING:

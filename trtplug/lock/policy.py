@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trtplug.errors import OptionUnsupportedError, UsageError
-from trtplug.globs import as_flag
 from trtplug.lock.pins import TacticOverrides
+from trtplug.settings import as_flag
 
 if TYPE_CHECKING:
     from trtplug.backends.backend import Backend
