@@ -59,7 +59,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def resource_folder(name: str) -> Path:
     """The folder `profiles` or `plugins`.
 
-    In a wheel they ship inside the package, under `trtplug/_resources/`; in a checkout they stand
+    In a wheel they ship inside the package, under `trtplug/_resources/`; in a checkout they lie
     at the top level, beside the package.
     """
     shipped = _PACKAGE / "_resources" / name
@@ -73,7 +73,7 @@ _FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info")
 def installed_version(*names: str) -> str | None:
     """Version of the first of some distributions that is on `sys.path`, by pip's name of it.
 
-    None where none of them is there. One that lies earlier on the path comes first.
+    None where all are missing. One that lies earlier on the path comes first.
     """
     wanted = [_normal(name) for name in names]
     for folder in sys.path:

@@ -1,4 +1,4 @@
-"""Offers for models without a GPU at hand, and the model behind their plugin nodes."""
+"""Offers for models without a GPU, and the model behind their plugin nodes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def site_of(node: onnx.NodeProto, offer: PluginOffer):
 def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
     """The model that was made for the builder, with nodes that ONNX Runtime can run.
 
-    Each plugin node becomes the op that it stands for, on its own weights, unpacked.
+    Each plugin node becomes its op, on its own weights, unpacked.
     """
     model = onnx.load(offer.model, load_external_data=False)
     weights = {t.name: t for t in model.graph.initializer}

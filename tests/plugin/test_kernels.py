@@ -30,7 +30,7 @@ def refuse(monkeypatch):
 
         def compile_or_refuse(source, sm, *defines):
             if any(w in source.text for w in words):
-                return Compiled(ptx=None, cubin=None, log="error: told to refuse\nline 2\n")
+                return Compiled(ptx=None, cubin=None, log="error: made to refuse\nline 2\n")
             return compile_source(source, sm, *defines)
 
         monkeypatch.setattr(compiling.nvrtc, "compile_source", compile_or_refuse)
@@ -38,10 +38,10 @@ def refuse(monkeypatch):
     return by
 
 
-def units(tmp_path, model, precision="fp16", **wish):
+def units(tmp_path, model, precision="fp16", **given):
     source = source_of(save(model, tmp_path / "m.onnx"), precision=precision)
     candidates = list_candidates(source)
-    return plugin_units(candidates, choose_sites(candidates, query_for(**wish)), CATALOG)
+    return plugin_units(candidates, choose_sites(candidates, query_for(**given)), CATALOG)
 
 
 def test_equal_sites_share_kernels(tmp_path):
@@ -65,7 +65,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
     assert unit.tactic.name == second
     assert ready.lost == {}
     assert ready.log.startswith("== trtplug_cbr for sm_90, source ")
-    assert ready.log.endswith(": refused\nerror: told to refuse\nline 2\n")
+    assert ready.log.endswith(": refused\nerror: made to refuse\nline 2\n")
 
 
 def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):

@@ -169,7 +169,7 @@ def resolve_targets(
         local_sm: gives the SM of this machine's GPU; called only for the target `local`.
 
     Raises:
-        UnknownTargetError: a name that is none of these.
+        UnknownTargetError: an unknown name.
     """
     asked: dict[Sm, tuple[str, ...]] = {}
     for name in names:

@@ -287,7 +287,7 @@ def consume_listing(folder: Path) -> Listing | None:
             return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="refolder"))
         except ValueError as error:
             _log.info("inspector.json is not used: %s", error)
-            return None  # the report says that there is none
+            return None  # the report lists none
     return None
 
 

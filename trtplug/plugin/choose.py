@@ -80,7 +80,7 @@ def plugin_units(
     Args:
         candidates: of the same model.
         sites: as `choose_sites` orders them.
-        catalog: the tactics that there are.
+        catalog: of tactics.
     """
     by_label = {c.label: c for c in candidates}
     units: list[PluginUnit] = []
