@@ -85,8 +85,8 @@ class ReplayStrategy(BuildStrategy):
         lock: Lock,
         caching: Caching | None,
     ) -> None:
-        super().__init__(context, plan, target, folders)
-        self._lock, self._caching = lock, caching
+        super().__init__(context, plan, target, folders, caching)
+        self._lock = lock
         self._attached: Attached | None = None
         self._after: list[Mapping[str, str]] = []
         """Key -> tactic hash of the cache that each build left."""

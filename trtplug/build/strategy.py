@@ -56,8 +56,14 @@ class BuildStrategy:
     """One run for each build, from an empty cache."""
 
     def __init__(
-        self, context: BuildContext, plan: Plan, target: PlannedTarget, folders: Sequence[Path]
+        self,
+        context: BuildContext,
+        plan: Plan,
+        target: PlannedTarget,
+        folders: Sequence[Path],
+        caching: Caching | None = None,
     ) -> None:
+        self._caching = caching
         self.context, self.plan, self.target = context, plan, target
         self.folders = tuple(folders)
         """One for each build; the first is the target's own in the bundle."""
@@ -231,20 +237,11 @@ def open_caching(context: BuildContext, plan: Plan, work: Path) -> Caching | Non
 class CachedStrategy(BuildStrategy):
     """All builds of a target begin with the same cache, so that repeated ones can be compared."""
 
-    def __init__(
-        self,
-        context: BuildContext,
-        plan: Plan,
-        target: PlannedTarget,
-        folders: Sequence[Path],
-        caching: Caching,
-    ) -> None:
-        super().__init__(context, plan, target, folders)
-        self._caching = caching
-        self._attached = caching.attach()
+    _caching: Caching
 
     def first_runs(self) -> tuple[BuilderRun, ...]:
         """The runs to begin with."""
+        self._attached = self._caching.attach()
         file = self._caching.for_child(self._attached, self.target)
         return tuple(BuilderRun(folder=folder, timing_cache=file) for folder in self.folders)
 

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import BuildContext
     from trtplug.build.strategy import Caching
     from trtplug.errors import TrtplugError
-    from trtplug.plan import Plan, PlannedTarget
     from trtplug.report.data import Report
 
 
@@ -97,24 +95,14 @@ class Recorded:
 class TwoPassStrategy(BuildStrategy):
     """Record, edit, build."""
 
-    def __init__(
-        self,
-        context: BuildContext,
-        plan: Plan,
-        target: PlannedTarget,
-        folders: Sequence[Path],
-        caching: Caching,
-    ) -> None:
-        super().__init__(context, plan, target, folders)
-        self._caching = caching
-        self._overrides = context.command.policy.overrides
-        self.expects = 1  # until the recording is there
-        self._recorded: Recorded | None = None
+    _caching: Caching
+    _recorded: Recorded | None = None
 
     def first_runs(self) -> tuple[BuilderRun, ...]:
         """The run that records."""
         folder = self._caching.work / f"{self.target.sm}-record"
         folder.mkdir()
+        self.expects = 1  # until the recording is there
         name = "recording the tactics of each layer"
         return (BuilderRun(folder=folder, record=True, name=name, number=1, of=2),)
 
@@ -138,7 +126,7 @@ class TwoPassStrategy(BuildStrategy):
     def _record(self, folder: Path) -> Recorded:
         tables = read_tables(folder / "build.log")
         naming = read_naming(folder, tables, self.context.source.prepared.names)
-        edits = plan_edits(tables, self._overrides, naming.names)
+        edits = plan_edits(tables, self.context.command.policy.overrides, naming.names)
         outcome = self._caching.publish(self._caching.empty(), folder)
         return Recorded(
             tables=tables,
@@ -233,7 +221,9 @@ class TwoPassStrategy(BuildStrategy):
             for candidate in layer.candidates
             if candidate.chosen and candidate.tactic_hash is not None
         }
-        problems = pin_problems(recorded.tables, self._overrides.pins, recorded.names, used)
+        problems = pin_problems(
+            recorded.tables, self.context.command.policy.overrides.pins, recorded.names, used
+        )
         for op, problem in problems.items():
             legal = (line for t in recorded.tables if t.op == op for line in legal_tactics(t))
             raise TacticUnavailableError(layer=op, problem=problem, legal=tuple(legal))
@@ -242,7 +232,7 @@ class TwoPassStrategy(BuildStrategy):
         """In the engine, by the names that its layers have now."""
         for layer in report.layers:
             kernels = {layer.name: layer.kernel} if layer.kernel is not None else {}
-            if problems := ban_problems(self._overrides.bans, kernels):
+            if problems := ban_problems(self.context.command.policy.overrides.bans, kernels):
                 raise self._unavailable(layer.name, layer.cache_key, problems)
 
     def _unavailable(
