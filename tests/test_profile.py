@@ -436,7 +436,7 @@ def test_a_name_that_two_profiles_claim_is_refused(tmp_path):
     with pytest.raises(ProfileInvalidError) as caught:
         load_profiles((resource_folder("profiles"), tmp_path))
     assert caught.value.path == str(path)
-    assert "'RTX 4090' already stands for the profile 'rtx4090'" in caught.value.message
+    assert "'RTX 4090' already names the profile 'rtx4090'" in caught.value.message
 
 
 @given(data=st.data())

@@ -200,7 +200,7 @@ def _short(value: object) -> str:
 class _Filler:
     """Gives None to each absent field that may be None, on every level.
 
-    Whatever does not have the expected form is left as it is, for the validation to refuse. The
+    What does not have the expected form is left as it is, for the validation to refuse. The
     type hints of each class are resolved once: that is slow, and records are many.
     """
 
@@ -227,7 +227,7 @@ class _Filler:
 
 
 def _item_hint(hint: object) -> object | None:
-    """`X` of `tuple[X, ...]`, which may stand beside None; None for any other hint."""
+    """`X` of `tuple[X, ...]`, or of its union with None; None for any other hint."""
     for each in (hint, *typing.get_args(hint)):
         if typing.get_origin(each) is tuple:
             item: object = typing.get_args(each)[0]

@@ -161,7 +161,7 @@ def load_profiles(folders: tuple[Path, ...]) -> tuple[GpuProfile, ...]:
         for name in _names(profile):
             other = owner.setdefault(_key(name), profile)
             if other is not profile:
-                problem = f"{name!r} already stands for the profile {other.name!r}"
+                problem = f"{name!r} already names the profile {other.name!r}"
                 raise ProfileInvalidError(str(path), problem)
     return tuple(sorted(set(owner.values()), key=lambda p: (p.sm, p.name)))
 

@@ -1,8 +1,10 @@
-"""The only reader of environment variables."""
+"""Settings: of the environment, which is read here alone, and lists of names as flags give them."""
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
+import json
 import os
 import re
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def resource_folder(name: str) -> Path:
     """The folder `profiles` or `plugins`.
 
-    In a wheel they ship inside the package, under `trtplug/_resources/`; in a checkout they stand
+    In a wheel they ship inside the package, under `trtplug/_resources/`; in a checkout they lie
     at the top level, beside the package.
     """
     shipped = _PACKAGE / "_resources" / name
@@ -71,7 +73,7 @@ _FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info")
 def installed_version(*names: str) -> str | None:
     """Version of the first of some distributions that is on `sys.path`, by pip's name of it.
 
-    None where none of them is there. One that lies earlier on the path comes first.
+    None where all are missing. One that lies earlier on the path comes first.
     """
     wanted = [_normal(name) for name in names]
     for folder in sys.path:
@@ -89,3 +91,45 @@ def installed_version(*names: str) -> str | None:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def matches_any(name: str, globs: Sequence[str]) -> bool:
+    """Whether a name is one of these, letter by letter or as a glob.
+
+    Names of nodes may hold brackets, which a glob takes for a set of characters: `conv[0]` is to
+    find the node that is called so.
+    """
+    return any(name == glob or fnmatch.fnmatchcase(name, glob) for glob in globs)
+
+
+def as_flag(items: Iterable[str], separator: str = ", ") -> str:
+    """A list as one text, such that no two lists have the same text.
+
+    An item that holds the separator, or that looks quoted, is written as a JSON string.
+    """
+    return separator.join(
+        json.dumps(item, ensure_ascii=False)
+        if separator.strip() in item or item.startswith('"')
+        else item
+        for item in items
+    )
+
+
+def from_flag(text: str, separator: str = ", ") -> tuple[str, ...]:
+    """The inverse of `as_flag`; an empty text is an empty list.
+
+    Raises:
+        ValueError: no `as_flag` wrote that text.
+    """
+    items, rest = [], text
+    while rest:
+        if rest.startswith('"'):
+            item, end = json.JSONDecoder().raw_decode(rest)
+            after = rest[end:]
+            if after and not after.startswith(separator):
+                raise ValueError(f"no separator after a quoted item: {text!r}")
+            rest = after.removeprefix(separator)
+        else:
+            item, _, rest = rest.partition(separator)
+        items.append(item)
+    return tuple(items)

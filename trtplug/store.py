@@ -176,7 +176,7 @@ _YOUNG_S = 60.0
 
 @contextlib.contextmanager
 def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder `<prefix><random>` in `parent`; whatever is left of it goes at the end.
+    """A new folder `<prefix><random>` in `parent`; what is left of it is removed at the end.
 
     Raises:
         OutputError: it cannot be made.
@@ -198,7 +198,7 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 def sweep(parent: Path, prefix: str, young_s: float = _YOUNG_S) -> None:
     """Removes scratch folders whose process is gone; never fails."""
-    # The whole name is matched: a user's own `.out.partial-backup` is none of ours.
+    # The whole name is matched: a user's own `.out.partial-backup` is not ours.
     ours = re.compile(re.escape(prefix) + f"[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
     with contextlib.suppress(OSError):
         for folder in parent.iterdir():

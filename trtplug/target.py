@@ -54,7 +54,7 @@ class Target:
 
     @property
     def file_part(self) -> str:
-        """The string form as it stands in file names, e.g. `rtx-1.7-sm_89`."""
+        """The string form as file names have it, e.g. `rtx-1.7-sm_89`."""
         return str(self).replace(":", "-")
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.backends.trt.tactic_logs import prefixed, print_table, table
 from tests.timing.cache_stand_in import StandIn, identity, values
-from trtplug.build.finish import consume_listing, read_shipped_cache, read_tables
+from trtplug.build.finish import read_shipped_cache
+from trtplug.build.strategy import consume_listing, read_tables
 from trtplug.errors import CacheUnusableError
 from trtplug.lock.lock import CACHE_FILES
 from trtplug.timing.files import CACHE, CacheEntry, make_sidecar

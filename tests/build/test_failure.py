@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 
 from trtplug.backends.backend import Outcome, OutcomeStatus
-from trtplug.build.outcomes import advice_for, failure_of, unsupported
+from trtplug.build.finish import advice_for, failure_of
+from trtplug.build.run import unsupported
 from trtplug.errors import PluginNameClashError, error_to_plain
 from trtplug.target import Sm
 

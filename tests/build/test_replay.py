@@ -12,7 +12,7 @@ from tests.lock.locks import TRT, tactic
 from tests.timing.cache_stand_in import StandIn
 from trtplug.build.command import BuildCommand
 from trtplug.build.replay import ReplayStrategy, lock_tables
-from trtplug.build.with_cache import Caching
+from trtplug.build.strategy import Caching
 from trtplug.errors import LockMismatchError
 from trtplug.lock.policy import TacticPolicy
 

@@ -1,4 +1,4 @@
-"""The main job: refused before it starts, told as it goes, closed whatever happens."""
+"""The main job: refused before it starts, reported as it goes, closed in every case."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from trtplug.settings import Settings
 
 if TYPE_CHECKING:
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Result
+    from trtplug.build.command import Result
     from trtplug.plan import Plan
 
 
 class Notes:
-    """A listener that writes down what it hears, and may raise at one of it."""
+    """A listener that records its calls, and may raise at one of them."""
 
     def __init__(self, raise_at: str = "", error: type[BaseException] = KeyboardInterrupt) -> None:
-        self.heard: list[str] = []
+        self.calls: list[str] = []
         self._raise_at, self._error = raise_at, error
 
     def planned(self, plan: Plan) -> None:
@@ -50,7 +50,7 @@ class Notes:
         self._note(f"ended {result.target.sm}")
 
     def _note(self, text: str) -> None:
-        self.heard.append(text)
+        self.calls.append(text)
         if self._raise_at and text.startswith(self._raise_at):
             raise self._error
 
@@ -79,8 +79,8 @@ def test_manifest_is_in_the_order_asked_however_the_builds_end(here: Path):
     assert manifest == read_manifest(here / "out")
     assert [t.sm for t in manifest.targets] == ["sm_89", "sm_86"]
     assert [f.target for f in manifest.failures] == ["rtx-1.7:sm_90"]
-    assert notes.heard[:2] == ["planned", "ended sm_90"]
-    assert {"ended sm_89", "ended sm_86"} <= set(notes.heard)
+    assert notes.calls[:2] == ["planned", "ended sm_90"]
+    assert {"ended sm_89", "ended sm_86"} <= set(notes.calls)
 
 
 @pytest.mark.parametrize("moment", ["planned", "ended sm_90", "phase", "ended sm_8"])
@@ -105,7 +105,7 @@ def test_what_is_in_the_way_is_refused_before_the_model_is_read(here: Path):
     wanted = command(model=Path("nowhere.onnx"))
     with pytest.raises(OutputInTheWayError):
         run_build(wanted, settings(here), notes)
-    assert notes.heard == []
+    assert notes.calls == []
 
 
 def test_error_of_the_model_holds_for_all_targets_and_leaves_nothing(here: Path):
@@ -139,9 +139,9 @@ class PluginBackend(DoubleBackend):
         return dataclasses.replace(super().capabilities(), plugins=True)
 
 
-def planned_with(monkeypatch: pytest.MonkeyPatch, settings: Settings, **wish: object):
+def planned_with(monkeypatch: pytest.MonkeyPatch, settings: Settings, **given: object):
     monkeypatch.setattr(find, "BACKENDS", (PluginBackend(), NullBackend()))
-    return plan_build(command(plugin=PluginOptions(**wish)), settings)
+    return plan_build(command(plugin=PluginOptions(**given)), settings)
 
 
 def test_no_builder_starts_ahead_of_a_plugin(here: Path, monkeypatch, own_store: Path):

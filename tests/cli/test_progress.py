@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.build.samples import plan_of
 from tests.bundle.samples import fill
 from tests.cli_runner import run_here
-from trtplug.build.outcomes import Result
+from trtplug.build.command import Result
 from trtplug.bundle.manifest import Agreement
 from trtplug.cli.progress import (
     BarListener,

@@ -1,4 +1,4 @@
-"""What must hold after a build was killed, stopped or starved, at whatever moment."""
+"""What must hold after a build was killed, stopped or starved, at any moment."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
     folder.mkdir(exist_ok=True)
     command = ("mount", *arguments, str(folder))
     if not shutil.which("mount") or subprocess.run(command, check=False).returncode:
-        pytest.skip("needs the right to mount a tmpfs; the test of file sizes stands in for it")
+        pytest.skip("needs the right to mount a tmpfs; the test of file sizes covers it")
     try:
         yield folder
     finally:

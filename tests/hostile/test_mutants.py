@@ -1,7 +1,7 @@
-"""2,000 damaged copies of small ONNX files: words and a status, never a traceback, never a hang.
+"""2,000 damaged copies of small ONNX files: a message and a status, never a traceback or a hang.
 
-Here 2,000 go through reading, planning, mending, analysis and reports, with a builder that builds
-whatever it is given; 150 go through the real builder and the command line. `scripts/fuzz_build`
+Here 2,000 go through reading, planning, repair, analysis and reports, with a builder that builds
+any model; 150 go through the real builder and the command line. `scripts/fuzz_build`
 sends any number through the real builder.
 """
 
@@ -30,7 +30,7 @@ from trtplug.tensor import parse_shape_range
 
 if TYPE_CHECKING:
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Result
+    from trtplug.build.command import Result
     from trtplug.plan import Plan
 
 SOURCES = tuple(s.SerializeToString(deterministic=True) for s in seeds())

@@ -1,4 +1,4 @@
-"""Offers for models without a GPU at hand, and the model behind their plugin nodes."""
+"""Offers for models without a GPU, and the model behind their plugin nodes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from trtplug.model.precision_options import PrecisionOptions
 from trtplug.model.source import read_source
 from trtplug.ops import cbr, cbr_function, cbr_pair
 from trtplug.ops.plugin_layer import LAYER_INPUTS
-from trtplug.plugin.choose import choose_sites, list_candidates, make_query
+from trtplug.plugin.choose import choose_sites, make_query
 from trtplug.plugin.evidence import NO_EVIDENCE
-from trtplug.plugin.offer import PluginOffer, make_offer
+from trtplug.plugin.offer import make_offer
 from trtplug.plugin.options import PluginOptions
+from trtplug.plugin.units import PluginOffer, list_candidates
 from trtplug.profile import load_profiles
 from trtplug.settings import resource_folder
 from trtplug.store import Store
@@ -77,7 +78,7 @@ def site_of(node: onnx.NodeProto, offer: PluginOffer):
 def unpacked(offer: PluginOffer, path: Path, opset: int) -> Path:
     """The model that was made for the builder, with nodes that ONNX Runtime can run.
 
-    Each plugin node becomes the op that it stands for, on its own weights, unpacked.
+    Each plugin node becomes its op, on its own weights, unpacked.
     """
     model = onnx.load(offer.model, load_external_data=False)
     weights = {t.name: t for t in model.graph.initializer}

@@ -8,8 +8,8 @@ import pytest
 from tests.models import conv_relu, save
 from tests.plugin.samples import query_for, sites_of, source_of
 from trtplug.kernels.family import DEFAULT_SHARED_BYTES
-from trtplug.plugin.choose import list_candidates
 from trtplug.plugin.evidence import Evidence, problem_digest
+from trtplug.plugin.units import list_candidates
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from trtplug.kernels.catalog import CATALOG
 from trtplug.kernels.choose import KernelTarget
 from trtplug.kernels.kit import ptx_digest
 from trtplug.kernels.nvrtc import Compiled
-from trtplug.plugin.choose import choose_sites, list_candidates, plugin_units
-from trtplug.plugin.kernels import compile_units, kernels_digest
+from trtplug.plugin.choose import choose_sites, kernels_digest, plugin_units
+from trtplug.plugin.offer import compile_units
+from trtplug.plugin.units import list_candidates
 from trtplug.store import Store
 from trtplug.target import Sm
 
@@ -29,7 +30,7 @@ def refuse(monkeypatch):
 
         def compile_or_refuse(source, sm, *defines):
             if any(w in source.text for w in words):
-                return Compiled(ptx=None, cubin=None, log="error: told to refuse\nline 2\n")
+                return Compiled(ptx=None, cubin=None, log="error: made to refuse\nline 2\n")
             return compile_source(source, sm, *defines)
 
         monkeypatch.setattr(compiling.nvrtc, "compile_source", compile_or_refuse)
@@ -37,10 +38,10 @@ def refuse(monkeypatch):
     return by
 
 
-def units(tmp_path, model, precision="fp16", **wish):
+def units(tmp_path, model, precision="fp16", **given):
     source = source_of(save(model, tmp_path / "m.onnx"), precision=precision)
     candidates = list_candidates(source)
-    return plugin_units(candidates, choose_sites(candidates, query_for(**wish)), CATALOG)
+    return plugin_units(candidates, choose_sites(candidates, query_for(**given)), CATALOG)
 
 
 def test_equal_sites_share_kernels(tmp_path):
@@ -64,7 +65,7 @@ def test_a_kernel_that_does_not_compile_drops_out(tmp_path, refuse):
     assert unit.tactic.name == second
     assert ready.lost == {}
     assert ready.log.startswith("== trtplug_cbr for sm_90, source ")
-    assert ready.log.endswith(": refused\nerror: told to refuse\nline 2\n")
+    assert ready.log.endswith(": refused\nerror: made to refuse\nline 2\n")
 
 
 def test_a_site_without_any_kernel_left_is_native(tmp_path, refuse):

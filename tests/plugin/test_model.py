@@ -157,7 +157,7 @@ def test_external_data_stay_where_they_are(tmp_path):
         "conv1.packed",
         "conv1.packed_bias",
     }
-    # Beside the weights, as the parser is told, it computes the same.
+    # Beside the weights, where the parser looks, it computes the same.
     unpacked(offer, tmp_path / "second.onnx", source.model.opset)
     trials = compare_models(
         path, tmp_path / "second.onnx", source.model.inputs, [{"x": (1, 16, 32, 32)}]

@@ -1,4 +1,4 @@
-"""The whole offer: files where they belong, progress told, and nothing made where nothing is."""
+"""The whole offer: files where they belong, progress events, and nothing made where nothing is."""
 
 from __future__ import annotations
 

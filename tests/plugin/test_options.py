@@ -12,10 +12,10 @@ def test_defaults_are_no_flags():
 
 
 def test_what_was_asked_for_is_in_the_flags():
-    wish = PluginOptions(
+    given = PluginOptions(
         mode="always", sites=("a*", "b"), tactics=("igemm*",), pairs=False, evidence=Path("e")
     )
-    assert wish.as_flags("ab" * 32) == {
+    assert given.as_flags("ab" * 32) == {
         "plugin": "always",
         "plugin_sites": "a*, b",
         "plugin_tactics": "igemm*",

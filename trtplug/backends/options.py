@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from trtplug.globs import as_flag
+from trtplug.settings import as_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trtplug.backends.options import BuildOptions
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Built, Result
+    from trtplug.build.command import Built, Result
     from trtplug.lock.policy import TacticPolicy
     from trtplug.plan import Plan
     from trtplug.plugin.options import PluginOptions

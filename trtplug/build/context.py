@@ -16,7 +16,7 @@ from trtplug.store import Store
 if TYPE_CHECKING:
     from trtplug.lock.lock import Lock  # noqa: TC004
     from trtplug.model.source import Source
-    from trtplug.plugin.choose import PluginCandidate
+    from trtplug.plugin.units import PluginCandidate
     from trtplug.report.model_facts import ModelFacts
 
 
@@ -57,7 +57,7 @@ class BuildContext:
     @cached_property
     def candidates(self) -> tuple[PluginCandidate, ...]:
         """Sites and pairs of the model that a plugin could run."""
-        from trtplug.plugin.choose import list_candidates
+        from trtplug.plugin.units import list_candidates
 
         return list_candidates(self.source)
 

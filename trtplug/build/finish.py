@@ -1,16 +1,18 @@
-"""The files of a target that was built: engine, report and lock, as the manifest lists them."""
+"""What is made of a target's builds: engine, report, lock and store entry; or an error."""
 
 from __future__ import annotations
 
-import logging
 import platform
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.layer_listing import Listing, parse_inspector_json, parse_layer_text
+from trtplug.build.command import LOGS, Result
+from trtplug.build.strategy import consume_listing, read_tables
+from trtplug.bundle.bundle import put_entry
 from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import (
     Agreement,
@@ -21,7 +23,18 @@ from trtplug.bundle.manifest import (
     describe_file,
 )
 from trtplug.document import to_json
-from trtplug.errors import BuildFailedError
+from trtplug.errors import (
+    BuilderCrashedError,
+    BuildFailedError,
+    BuildMemoryError,
+    BuildTimeoutError,
+    LockMismatchError,
+    OutputError,
+    ParseFailedError,
+    TacticUnavailableError,
+    TrtplugError,
+    error_from_plain,
+)
 from trtplug.kernels.kit import find_marks
 from trtplug.lock.lock import CACHE_FILES, LOCK
 from trtplug.lock.make import make_lock
@@ -38,46 +51,35 @@ from trtplug.timing.files import CACHE
 from trtplug.timing.transfer import read_cache
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trtplug.backends.backend import Outcome
-    from trtplug.backends.tactic_table import CandidateTable
-    from trtplug.build.context import BuildContext
+    from trtplug.build.strategy import BuildStrategy
     from trtplug.plan import Plan, PlannedTarget
-    from trtplug.plugin.offer import PluginOffer
     from trtplug.timing.files import CacheEntry
-
-_log = logging.getLogger(__name__)
-
 
 _LONGEST_STEM = 60
 """Characters, of up to 4 bytes each: file names end at 255 bytes on most systems."""
 
 
 def write_target(
-    context: BuildContext,
-    plan: Plan,
-    target: PlannedTarget,
-    outcome: Outcome,
-    agreement: Agreement | None,
-    tactics: Tactics | None = None,
-    offer: PluginOffer | None = None,
+    strategy: BuildStrategy, outcome: Outcome, agreement: Agreement | None, tactics: Tactics | None
 ) -> tuple[ManifestTarget, Report]:
     """Names the engine, writes report and lock beside it, and says what the manifest holds.
 
     Args:
-        context: of the command.
-        plan: of the command.
-        target: the one that was built.
+        strategy: of the target.
         outcome: of its build, whose folder is the target's own in the bundle.
         agreement: of repeated builds.
         tactics: what is known of them beside the build's log. The timing cache itself, and its
             sidecar, are taken from the target's folder where they lie there.
-        offer: of plugins; None where the backend takes none.
 
     Raises:
         BuildFailedError: the file is not what the builder gave.
         CacheUnusableError: the timing cache is not what its sidecar says.
     """
-    folder = Path(outcome.folder)
+    context, plan, target = strategy.context, strategy.plan, strategy.target
+    offer, folder = strategy.offer, Path(outcome.folder)
     engine = _name_engine(plan, target, outcome)
     listing = consume_listing(folder)
     cached = read_shipped_cache(folder)
@@ -203,22 +205,6 @@ def environment(library: str, place: str = "") -> dict[str, str]:
     }
 
 
-def consume_listing(place: Path) -> Listing | None:
-    """The layers, from the builder's text, which is removed, or from the inspector's file."""
-    text, inspector = place / "layers.txt", place / "inspector.json"
-    if text.is_file():
-        listing = parse_layer_text(text.read_text(encoding="utf-8"))
-        text.unlink()
-        return listing
-    if inspector.is_file():
-        try:
-            return parse_inspector_json(inspector.read_text(encoding="utf-8", errors="replace"))
-        except ValueError as error:
-            _log.info("inspector.json is not used: %s", error)
-            return None  # the report says that there is none
-    return None
-
-
 def read_shipped_cache(place: Path) -> CacheEntry | None:
     """The timing cache that ships beside the engine, where there is one with its sidecar.
 
@@ -230,18 +216,111 @@ def read_shipped_cache(place: Path) -> CacheEntry | None:
     return read_cache(place / CACHE)
 
 
-def read_tables(log: Path) -> tuple[CandidateTable, ...]:
-    """The candidate tables in a builder's log, and what it took from its timing cache.
+def finish_target(strategy: BuildStrategy, outcomes: Sequence[Outcome]) -> Result:
+    """The result of a target's builds; a failure is a value, so that other targets go on.
 
-    What the log times in one place and takes from the cache in another (a second profile asks for
-    all layers again) is both. Most logs of TensorRT-RTX have neither, and are not parsed.
+    Raises:
+        TrtplugError: a reason that ends the whole command.
     """
-    data = log.read_bytes()
-    if b"Autotuning " not in data and b"got cached result" not in data:
-        return ()
-    from trtplug.backends.tactic_table import with_plain_hashes
-    from trtplug.backends.trt.tactic_log import parse_tactic_text
+    target, folder = strategy.target, strategy.folders[0]
+    failed = next((o for o in outcomes if o.status != "built"), None)
+    if failed is not None:
+        if failed.status == "unwritable":
+            raise OutputError(path=strategy.plan.out, problem="; ".join(failed.reasons))
+        if (meant := strategy.explain_failure(failed)) is not None:
+            raise meant
+        _keep_the_logs_only(folder)
+        limits = strategy.context.command.limits
+        error = failure_of(failed, timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes)
+        return Result(target=target, error=error)
+    ordered = sorted(outcomes, key=lambda o: o.folder != str(folder))
+    try:
+        tactics = strategy.collect_tactics(ordered)
+        made, report = write_target(strategy, ordered[0], _agreement(outcomes), tactics)
+        strategy.check_report(report)
+    except (LockMismatchError, TacticUnavailableError):
+        raise
+    except TrtplugError as error:
+        _keep_the_logs_only(folder)
+        return Result(target=target, error=error)
+    if strategy.keeps(report):
+        _store(strategy, made)
+    return Result(target=target, made=made, report=report)
 
-    found = parse_tactic_text(data.decode("utf-8", "replace"))
-    tables = (*found.tables, *(hit.table() for hit in found.hits))
-    return tuple(map(with_plain_hashes, tables))
+
+def _keep_the_logs_only(folder: Path) -> None:
+    """Takes away what a target that failed has left; the manifest lists its logs alone."""
+    for file in folder.iterdir():
+        if file.name not in LOGS:
+            file.unlink()
+
+
+def _agreement(outcomes: Sequence[Outcome]) -> Agreement | None:
+    """How far repeated builds agree; taken before the first engine gets its name."""
+    if len(outcomes) == 1:
+        return None
+    canonical = {canonical_sha256(Path(o.folder) / "engine") for o in outcomes}
+    return Agreement(
+        builds=len(outcomes),
+        same_bytes=len({o.engine_sha256 for o in outcomes}) == 1,
+        same_canonical=len(canonical) == 1,
+    )
+
+
+def _store(strategy: BuildStrategy, made: ManifestTarget) -> None:
+    """Keeps the result for the next build; a store that cannot be written costs only time."""
+    if made.backend_version != strategy.plan.backend_version:
+        return
+    target, bundle = strategy.target, strategy.folders[0].parent
+    known = {f.path.rpartition("/")[2]: f.sha256 for f in made.files}
+    strategy.context.store.keep(
+        target.key, {"target": target.target}, partial(put_entry, bundle, made), known
+    )
+
+
+_ADVICE: tuple[tuple[str, str], ...] = (
+    (
+        r"FP32 .*(is not|not) supported|for Turing \(SM75\): FP32",
+        "this GPU takes the operation in FP16 only: build with --precision fp16",
+    ),
+    (
+        r"bf16.*not supported|BF16.*(SM75|Turing)",
+        "this GPU has no bfloat16: build with --precision fp16",
+    ),
+    (
+        r"contradictory IOptimizationProfile",
+        "axes of one name must have equal sizes: give equal sizes, or rename the axes in the model",
+    ),
+    (
+        r"training_mode",
+        "export the model again in evaluation mode: BatchNormalization uses batch statistics",
+    ),
+    (r"No space left", "free some space where --out lies, and build again"),
+)
+
+
+def failure_of(
+    outcome: Outcome, *, timeout_s: float | None, memory_bytes: int | None
+) -> TrtplugError:
+    """The error for an outcome that is not `built`."""
+    if outcome.error is not None:
+        return error_from_plain(outcome.error)
+    target, reasons = outcome.target, outcome.reasons
+    match outcome.status:
+        case "refused":
+            return ParseFailedError(target=target, refusals=reasons, advice=advice_for(reasons))
+        case "timeout":
+            return BuildTimeoutError(target=target, limit_s=timeout_s or 0.0)
+        case "memory":
+            limit = None if outcome.how == "killed" else memory_bytes
+            return BuildMemoryError(target=target, peak_bytes=outcome.peak_bytes, limit_bytes=limit)
+        case "crashed":
+            return BuilderCrashedError(target=target, how=outcome.how, last_lines=reasons)
+        case _:
+            return BuildFailedError(target=target, reasons=reasons, advice=advice_for(reasons))
+
+
+def advice_for(reasons: Sequence[str]) -> str:
+    """What to do about reasons that are known; empty where none is."""
+    text = "\n".join(reasons)
+    return next((advice for pattern, advice in _ADVICE if re.search(pattern, text)), "")

@@ -169,7 +169,7 @@ def resolve_targets(
         local_sm: gives the SM of this machine's GPU; called only for the target `local`.
 
     Raises:
-        UnknownTargetError: a name that is none of these.
+        UnknownTargetError: an unknown name.
     """
     asked: dict[Sm, tuple[str, ...]] = {}
     for name in names:
@@ -229,7 +229,7 @@ def _kernels_digest(context: BuildContext) -> str:
     """What our kernels come from; empty where no site can get one."""
     if context.evidence is None or not context.command.plugin.may_choose:
         return ""
-    from trtplug.plugin.kernels import kernels_digest
+    from trtplug.plugin.choose import kernels_digest
 
     return kernels_digest()
 

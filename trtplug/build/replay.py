@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from trtplug.backends.backend import Outcome
     from trtplug.build.context import BuildContext
-    from trtplug.build.with_cache import Caching
-    from trtplug.bundle.manifest import Agreement, ManifestTarget
+    from trtplug.build.strategy import Caching
     from trtplug.errors import TrtplugError
     from trtplug.model.source import Source
     from trtplug.plan import Plan, PlannedTarget
+    from trtplug.report.candidates import Tactics
     from trtplug.report.data import Report
     from trtplug.timing.files import CacheEntry
     from trtplug.timing.store import Attached
@@ -85,9 +85,11 @@ class ReplayStrategy(BuildStrategy):
         lock: Lock,
         caching: Caching | None,
     ) -> None:
-        super().__init__(context, plan, target, folders)
-        self._lock, self._caching = lock, caching
+        super().__init__(context, plan, target, folders, caching)
+        self._lock = lock
         self._attached: Attached | None = None
+        self._after: list[Mapping[str, str]] = []
+        """Key -> tactic hash of the cache that each build left."""
 
     @property
     def _file(self) -> Path:
@@ -129,35 +131,34 @@ class ReplayStrategy(BuildStrategy):
         words = (f"the builder did not build from its cache alone: {r}" for r in outcome.reasons)
         return LockMismatchError(path=str(self._file), differences=tuple(words))
 
-    def finish(
-        self, outcomes: Sequence[Outcome], agreement: Agreement | None
-    ) -> tuple[ManifestTarget, Report]:
-        """Makes the files, and compares them with the lock.
+    def collect_tactics(self, outcomes: Sequence[Outcome]) -> Tactics | None:
+        """Those of the lock; each build's cache stays in its folder."""
+        from trtplug.report.candidates import Tactics
+
+        if self._caching is None or self._attached is None:
+            return None
+        folders = [Path(o.folder) for o in outcomes]
+        published = [self._caching.publish(self._attached, f, _BYPASS) for f in folders]
+        self._after = [self._caching.winners(folder) for folder in folders]
+        return Tactics(
+            cache=published[0],
+            tables=lock_tables(self._lock, self.context.source.prepared.names),
+            overridden_by={t.key: t.asked_by for t in self._lock.tactics or () if t.asked_by},
+            locked=True,
+        )
+
+    def check_report(self, report: Report) -> None:  # noqa: ARG002
+        """Compares the new lock and all caches with the lock.
 
         Raises:
             LockMismatchError: anything differs.
         """
-        from trtplug.report.candidates import Tactics
-
-        after, tactics = [], Tactics()
-        if self._caching is not None and self._attached is not None:
-            folders = [Path(o.folder) for o in outcomes]
-            published = [self._caching.publish(self._attached, f, _BYPASS) for f in folders]
-            after = [self._caching.winners(folder) for folder in folders]
-            tactics = Tactics(
-                cache=published[0],
-                tables=lock_tables(self._lock, self.context.source.prepared.names),
-                overridden_by={t.key: t.asked_by for t in self._lock.tactics or () if t.asked_by},
-                locked=True,
-            )
-        made, report = self._write(outcomes, agreement, tactics)
         lock = read_lock(self.folders[0] / LOCK)
-        for winners in after:
+        for winners in self._after:
             problems = replay_problems_after(self._lock, lock, winners)
             require_replayed(str(self._file), problems)
         if self._lock.tactics is None:
             require_same_digest(str(self._file), self._lock, lock)
-        return made, report
 
     def keeps(self, report: Report) -> bool:  # noqa: ARG002
         """No: a build without the lock is to find what it would make itself."""

@@ -8,14 +8,24 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections import defaultdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+import trtplug
 from trtplug.backends.request import BuildRequest, InputRange
 from trtplug.backends.run_child import Children
-from trtplug.build.outcomes import Built, Result, built_of, finish_target, unsupported
+from trtplug.build.command import LOGS, Built, Result
 from trtplug.build.plan import plan_build
-from trtplug.build.strategy import BuildStrategy
-from trtplug.build.with_cache import CachedStrategy, gate_problem, open_caching
+from trtplug.build.strategy import BuildStrategy, CachedStrategy, gate_problem, open_caching
+from trtplug.bundle.manifest import (
+    SCHEMA,
+    Manifest,
+    ManifestFailure,
+    ManifestFile,
+    ManifestModel,
+    describe_file,
+    write_manifest,
+)
+from trtplug.errors import TargetUnsupportedError
 from trtplug.plugin.options import KERNEL_LOG
 from trtplug.store import as_output_error
 from trtplug.target import parse_target
@@ -26,30 +36,17 @@ if TYPE_CHECKING:
 
     from trtplug.backends.backend import Outcome
     from trtplug.backends.request import Event
-    from trtplug.build.command import BuildCommand
+    from trtplug.build.command import BuildCommand, Listener
     from trtplug.build.context import BuildContext
-    from trtplug.build.strategy import BuilderRun
-    from trtplug.build.with_cache import Caching
+    from trtplug.build.strategy import BuilderRun, Caching
     from trtplug.plan import Plan, PlannedTarget
-    from trtplug.plugin.offer import PluginOffer
+    from trtplug.plugin.units import PluginOffer
     from trtplug.settings import Settings
+    from trtplug.target import Sm
     from trtplug.tensor import ShapeRange
 
 _WORK = ".work"
 """Folder below the bundle under way: what builders need and no bundle holds."""
-
-
-class Listener(Protocol):
-    """Receives how a build goes."""
-
-    def planned(self, plan: Plan) -> None:
-        """Once, before anything is built."""
-
-    def event(self, target: str, event: Event) -> None:
-        """Progress of one build."""
-
-    def ended(self, result: Result) -> None:
-        """One target is done, or has failed."""
 
 
 def run_build(command: BuildCommand, settings: Settings, listener: Listener) -> Built:
@@ -185,6 +182,8 @@ class _Build:
                     continue
                 ended[outcome.target].append(outcome)
                 if len(ended[outcome.target]) == strategy.expects:
+                    from trtplug.build.finish import finish_target
+
                     yield finish_target(strategy, ended[outcome.target])
         shutil.rmtree(self._work, ignore_errors=True)
 
@@ -237,7 +236,8 @@ class _Build:
     def _offer(self, target: PlannedTarget) -> PluginOffer:
         """What the builder is offered beside the model, as the plan says."""
         from trtplug.kernels.choose import KernelTarget
-        from trtplug.plugin.offer import PluginOffer, make_offer
+        from trtplug.plugin.offer import make_offer
+        from trtplug.plugin.units import PluginOffer
 
         context = self._context
         options = context.command.plugin
@@ -335,3 +335,54 @@ def _prepare_reports(context: BuildContext) -> None:
     _ = context.facts
     load_page()
     load_console()
+
+
+def built_of(
+    plan: Plan, results: Sequence[Result], folder: Path, gate_problems: tuple[str, ...]
+) -> Built:
+    """Writes the manifest of a bundle under way, in the order of the plan's targets."""
+    order = {target.target: place for place, target in enumerate(plan.targets)}
+    results = sorted(results, key=lambda r: order[r.target.target])
+    failed = [r for r in results if r.made is None]
+    manifest = Manifest(
+        schema=SCHEMA,
+        tool_version=trtplug.__version__,
+        model=ManifestModel(file=plan.model_file, sha256=plan.model_sha256),
+        plan_sha256=plan.sha256,
+        targets=tuple(r.made for r in results if r.made is not None),
+        failures=tuple(_failure(r, folder) for r in failed),
+        files=tuple(f for r in failed for f in _log_files(r, folder)),
+    )
+    write_manifest(folder, manifest)
+    reports = {r.target.target: r.report for r in results if r.report is not None}
+    return Built(manifest=manifest, reports=reports, gate_problems=gate_problems)
+
+
+def _failure(result: Result, folder: Path) -> ManifestFailure:
+    """A target that was not built, as the manifest lists it."""
+    error = result.error
+    assert error is not None
+    logs = _log_files(result, folder)
+    return ManifestFailure(
+        target=result.target.target,
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        log=logs[0].path if logs else None,
+    )
+
+
+def _log_files(result: Result, folder: Path) -> tuple[ManifestFile, ...]:
+    """The logs of a failed build, where there are any; the builder's own comes first."""
+    paths = (f"{result.target.sm}/{name}" for name in LOGS)
+    return tuple(describe_file(folder, path) for path in paths if (folder / path).is_file())
+
+
+def unsupported(target: str, sm: Sm, backend: str, sms: Sequence[Sm]) -> TargetUnsupportedError:
+    """The error for an SM that a backend does not build for."""
+    return TargetUnsupportedError(
+        target=target,
+        backend=backend,
+        supported=tuple(map(str, sms)),
+        who=f"build it with TensorRT (enterprise) on a machine with a {sm} GPU",
+    )

@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtplug.backends.tactic_table import CandidateTable
-from trtplug.build.finish import consume_listing, read_tables
-from trtplug.build.strategy import BuilderRun, BuildStrategy, builder_refused
+from trtplug.build.strategy import (
+    BuilderRun,
+    BuildStrategy,
+    builder_refused,
+    consume_listing,
+    read_tables,
+)
 from trtplug.errors import TacticUnavailableError
 from trtplug.lock.policy import (
     CacheEdit,
@@ -22,7 +27,7 @@ from trtplug.lock.policy import (
     pin_problems,
     plan_edits,
 )
-from trtplug.report.candidates import join_tables
+from trtplug.report.candidates import Tactics, join_tables
 from trtplug.timing.files import CACHE, winners_of
 from trtplug.timing.store import Attached, CacheOutcome
 
@@ -30,11 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trtplug.backends.backend import Outcome
-    from trtplug.build.context import BuildContext
-    from trtplug.build.with_cache import Caching
-    from trtplug.bundle.manifest import Agreement, ManifestTarget
+    from trtplug.build.strategy import Caching
     from trtplug.errors import TrtplugError
-    from trtplug.plan import Plan, PlannedTarget
     from trtplug.report.data import Report
 
 
@@ -93,24 +95,14 @@ class Recorded:
 class TwoPassStrategy(BuildStrategy):
     """Record, edit, build."""
 
-    def __init__(
-        self,
-        context: BuildContext,
-        plan: Plan,
-        target: PlannedTarget,
-        folders: Sequence[Path],
-        caching: Caching,
-    ) -> None:
-        super().__init__(context, plan, target, folders)
-        self._caching = caching
-        self._overrides = context.command.policy.overrides
-        self.expects = 1  # until the recording is there
-        self._recorded: Recorded | None = None
+    _caching: Caching
+    _recorded: Recorded | None = None
 
     def first_runs(self) -> tuple[BuilderRun, ...]:
         """The run that records."""
         folder = self._caching.work / f"{self.target.sm}-record"
         folder.mkdir()
+        self.expects = 1  # until the recording is there
         name = "recording the tactics of each layer"
         return (BuilderRun(folder=folder, record=True, name=name, number=1, of=2),)
 
@@ -134,7 +126,7 @@ class TwoPassStrategy(BuildStrategy):
     def _record(self, folder: Path) -> Recorded:
         tables = read_tables(folder / "build.log")
         naming = read_naming(folder, tables, self.context.source.prepared.names)
-        edits = plan_edits(tables, self._overrides, naming.names)
+        edits = plan_edits(tables, self.context.command.policy.overrides, naming.names)
         outcome = self._caching.publish(self._caching.empty(), folder)
         return Recorded(
             tables=tables,
@@ -175,32 +167,34 @@ class TwoPassStrategy(BuildStrategy):
             legal=self._legal(named[0].key) if len(named) == 1 else (),
         )
 
-    def finish(
-        self, outcomes: Sequence[Outcome], agreement: Agreement | None
-    ) -> tuple[ManifestTarget, Report]:
-        """Makes the files, and compares what was built with what was asked for.
+    def collect_tactics(self, outcomes: Sequence[Outcome]) -> Tactics:
+        """What was recorded.
 
         Raises:
-            TacticUnavailableError: the builder took other tactics.
+            TacticUnavailableError: a build's cache has other tactics.
         """
-        from trtplug.report.candidates import Tactics
-
         recorded = self._recorded
         assert recorded is not None
         for outcome in outcomes:
             folder = Path(outcome.folder)
             self._caching.publish(recorded.edited, folder, _BYPASS)
             self._check_kept(recorded.edits, folder)
-        tactics = Tactics(
+        return Tactics(
             cache=recorded.cache,
             tables=recorded.tables,
             overridden_by={e.key: e.reason for e in recorded.edits},
         )
-        made, report = self._write(outcomes, agreement, tactics)
-        self._check_used(recorded, report)
-        self._check_pins(recorded, report)
+
+    def check_report(self, report: Report) -> None:
+        """Compares the engine's tactics with those that were asked for.
+
+        Raises:
+            TacticUnavailableError: the builder took others.
+        """
+        assert self._recorded is not None
+        self._check_used(self._recorded, report)
+        self._check_pins(self._recorded, report)
         self._check_bans(report)
-        return made, report
 
     def _check_kept(self, edits: tuple[CacheEdit, ...], folder: Path) -> None:
         """In the cache that the build left."""
@@ -227,7 +221,9 @@ class TwoPassStrategy(BuildStrategy):
             for candidate in layer.candidates
             if candidate.chosen and candidate.tactic_hash is not None
         }
-        problems = pin_problems(recorded.tables, self._overrides.pins, recorded.names, used)
+        problems = pin_problems(
+            recorded.tables, self.context.command.policy.overrides.pins, recorded.names, used
+        )
         for op, problem in problems.items():
             legal = (line for t in recorded.tables if t.op == op for line in legal_tactics(t))
             raise TacticUnavailableError(layer=op, problem=problem, legal=tuple(legal))
@@ -236,7 +232,7 @@ class TwoPassStrategy(BuildStrategy):
         """In the engine, by the names that its layers have now."""
         for layer in report.layers:
             kernels = {layer.name: layer.kernel} if layer.kernel is not None else {}
-            if problems := ban_problems(self._overrides.bans, kernels):
+            if problems := ban_problems(self.context.command.policy.overrides.bans, kernels):
                 raise self._unavailable(layer.name, layer.cache_key, problems)
 
     def _unavailable(

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trtplug.backends.request import Event
-    from trtplug.build.outcomes import Result
-    from trtplug.build.run import Listener
+    from trtplug.build.command import Listener, Result
     from trtplug.plan import Plan
 
 

@@ -15,7 +15,7 @@ from trtplug.report.words import printable, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trtplug.build.outcomes import Built
+    from trtplug.build.command import Built
     from trtplug.bundle.manifest import Manifest, ManifestTarget
     from trtplug.plan import Plan, PlannedSite
     from trtplug.report.data import Report

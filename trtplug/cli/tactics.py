@@ -14,11 +14,11 @@ import click
 
 from trtplug.cli.options import Format, epilog, format_option, path
 from trtplug.errors import DONE, UsageError
-from trtplug.globs import matches_any
 from trtplug.report.data import ReportCandidate
 from trtplug.report.rows import margin_words
 from trtplug.report.tables import markdown_text, render_grid, render_json, render_titled
 from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
+from trtplug.settings import matches_any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

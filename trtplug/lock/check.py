@@ -11,10 +11,10 @@ from trtplug.bundle.engine_file import canonical_sha256
 from trtplug.bundle.manifest import read_manifest
 from trtplug.errors import LockMismatchError, LockUnqualifiedError, UsageError
 from trtplug.files import file_inside
-from trtplug.globs import from_flag
 from trtplug.lock.diff import diff_locks, input_differences, tactic_differences
 from trtplug.lock.lock import LOCK, Lock, read_lock
 from trtplug.lock.policy import OVERRIDE_SEPARATOR, ban_problems, is_tactic, parse_pin
+from trtplug.settings import from_flag
 from trtplug.store import sha256_of
 from trtplug.timing.files import CACHE, Flawed, read_pair
 from trtplug.timing.identity import Difference, implementation_flags, mapping_differences

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from trtplug.backends.cache_api import CacheValue
 from trtplug.errors import OptionUnsupportedError, TacticUnavailableError, UsageError
-from trtplug.globs import as_flag, matches_any
+from trtplug.settings import as_flag, matches_any
 from trtplug.timing.accounting import EditReason
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 from onnx import version_converter
 
 from trtplug.errors import PrecisionError, UsageError
-from trtplug.globs import matches_any
 from trtplug.model.constants import Constants
 from trtplug.model.graph import Graph, Node, index_graph
 from trtplug.model.precision_rules import Island, Rules
@@ -23,6 +22,7 @@ from trtplug.model.precision_write import write_in_precision
 from trtplug.model.save import ModelParts, parts_of
 from trtplug.model.shapes import infer_shapes
 from trtplug.model.strip import constant_tensor, strip_weights
+from trtplug.settings import matches_any
 from trtplug.tensor import element_type
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trtplug.globs import as_flag
+from trtplug.settings import as_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

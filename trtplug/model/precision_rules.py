@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from trtplug.globs import matches_any
 from trtplug.model.graph import Graph, Node, attributes, subgraphs_of
 from trtplug.model.schema import Schemas
+from trtplug.settings import matches_any
 from trtplug.tensor import element_type
 
 if TYPE_CHECKING:

@@ -9,60 +9,28 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtplug.errors import NodeInvalidError, ShapeError, UsageError
-from trtplug.globs import matches_any
+from trtplug.errors import UsageError
+from trtplug.kernels import nvrtc
 from trtplug.kernels.choose import KernelTarget, Offer, choose_offer
-from trtplug.kernels.family import DEFAULT_SHARED_BYTES, AnyTactic
-from trtplug.kernels.problem import AnyProblem
-from trtplug.kernels.problems import Unsized, pair_problem, site_problem, size_ranges
-from trtplug.model.graph import index_graph
+from trtplug.kernels.family import DEFAULT_SHARED_BYTES
 from trtplug.plan import PlannedSite
 from trtplug.plugin.evidence import NO_EVIDENCE, Evidence, problem_digest
 from trtplug.plugin.options import PluginOptions
+from trtplug.plugin.units import PluginCandidate, PluginUnit
 from trtplug.profile import find_profile
-from trtplug.rewrite.find import find_all
+from trtplug.settings import matches_any, resource_folder
+from trtplug.store import key_of, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trtplug.kernels.catalog import Catalog
-    from trtplug.model.source import Source
     from trtplug.plugin.evidence import SiteMeasurement
     from trtplug.profile import GpuProfile
     from trtplug.target import Sm
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginCandidate:
-    """What one kernel could compute: a site, or a pair of two."""
-
-    label: str
-    """Of its convolution; of a pair both, such as `dw+pw`."""
-    convs: tuple[str, ...]
-    problem: AnyProblem | None
-    obstacle: str = ""
-    """Why it has no problem."""
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether it is a pair."""
-        return len(self.convs) > 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginUnit:
-    """A site or pair that gets the plugin."""
-
-    candidate: PluginCandidate
-    problem: AnyProblem
-    tactics: tuple[AnyTactic, ...]
-    """Offered to the builder; all read one packing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +80,7 @@ def plugin_units(
     Args:
         candidates: of the same model.
         sites: as `choose_sites` orders them.
-        catalog: the tactics that there are.
+        catalog: of tactics.
     """
     by_label = {c.label: c for c in candidates}
     units: list[PluginUnit] = []
@@ -255,41 +223,12 @@ def make_query(
     return PluginQuery(options=options, gpu=gpu, place=place, evidence=evidence)
 
 
-def list_candidates(source: Source) -> tuple[PluginCandidate, ...]:
-    """Every site and every pair of a model, over all its optimization profiles.
+def kernels_digest() -> str:
+    """What the kernels come from: digest of the sources and the compiler's version.
 
     Raises:
-        NodeInvalidError: a convolution contradicts itself.
+        CompilerMissingError: NVRTC is not installed.
     """
-    model = source.model
-    found = find_all(model)
-    main = {node.label for node in index_graph(model.proto.graph).nodes}
-    convs: dict[str, tuple[str, ...]] = {s.conv: (s.conv,) for s in found.sites}
-    convs |= {p.label: (p.depthwise.conv, p.pointwise.conv) for p in found.pairs}
-    try:
-        sizes = size_ranges(model, (source.ranges, *source.more))
-    except (NodeInvalidError, ShapeError) as error:
-        # No reason to end a build that goes without: a builder may well take the model.
-        _log.info("no site gets the plugin: sizes are not known: %s", error.message)
-        problems: dict[str, AnyProblem | Unsized] = {
-            label: Unsized(site=label, problem=f"sizes are not known: {error.message}")
-            for label in convs
-        }
-    else:
-        problems = {s.conv: site_problem(s, sizes, None) for s in found.sites}
-        problems |= {p.label: pair_problem(p, sizes, None) for p in found.pairs}
-    return tuple(
-        _candidate(label, both, problems[label], inside=both[0] in main)
-        for label, both in convs.items()
-    )
-
-
-def _candidate(
-    label: str, convs: tuple[str, ...], problem: AnyProblem | Unsized, *, inside: bool
-) -> PluginCandidate:
-    if not inside:
-        obstacle = "it is in a subgraph"
-    else:
-        obstacle = problem.problem if isinstance(problem, Unsized) else ""
-    usable = None if obstacle or isinstance(problem, Unsized) else problem
-    return PluginCandidate(label=label, convs=convs, problem=usable, obstacle=obstacle)
+    folder = resource_folder("plugins")
+    sources = {str(file.relative_to(folder)): sha256_of(file) for file in folder.rglob("*.cuh")}
+    return key_of({"sources": sources, "compiler": nvrtc.version()})

@@ -6,7 +6,6 @@ they are: at no time is the model in memory once more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from trtplug.model.load import model_of
 from trtplug.model.save import NewTensor, save_beside
 from trtplug.ops.plugin_layer import plugin_layer_node
-from trtplug.plugin.kernels import ReadyUnit
+from trtplug.plugin.units import PlacedUnit, ReadyUnit
 from trtplug.rewrite.nodes import Unit, matches_of
 from trtplug.rewrite.run import rewrite_model
 from trtplug.rewrite.weights import bias_of, weight_of
@@ -40,15 +39,6 @@ if TYPE_CHECKING:
 
 
 _FLOAT = np.dtype(np.float32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedUnit:
-    """A unit in the model that is built."""
-
-    ready: ReadyUnit
-    node: str
-    """Name of the plugin node, which TensorRT's layer gets."""
 
 
 def write_plugin_model(

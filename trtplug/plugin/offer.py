@@ -1,27 +1,27 @@
-"""The whole of what a builder is offered for one GPU, made before it starts."""
+"""What a builder is offered for one GPU, made before it starts: kernels, kit and model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.kernels.kit import make_kit, write_kit
-from trtplug.plan import PlannedSite
+from trtplug.kernels.compile import CompiledKernel, Refused, compile_many
+from trtplug.kernels.kit import KitKernel, KitSite, make_kit, ptx_digest, write_kit
 from trtplug.plugin.choose import plugin_units, without
-from trtplug.plugin.kernels import compile_units
-from trtplug.plugin.model import PlacedUnit, write_plugin_model
-from trtplug.plugin.options import PluginMode
+from trtplug.plugin.model import write_plugin_model
+from trtplug.plugin.units import PluginOffer, ReadyUnit
 from trtplug.store import as_output_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from trtplug.kernels.catalog import Catalog
     from trtplug.kernels.choose import KernelTarget
     from trtplug.kernels.compile import Outcome
+    from trtplug.kernels.family import AnyTactic
     from trtplug.model.source import Source
-    from trtplug.plugin.choose import PluginCandidate, PluginUnit
-    from trtplug.plugin.kernels import ReadyKernels
+    from trtplug.plugin.units import PluginCandidate, PluginUnit
     from trtplug.store import Store
 
 
@@ -29,28 +29,6 @@ COMPILING = "Compiling plugin kernels"
 
 _SHARE = 10
 """A tenth of the bar is for compiling: the rest is left to the builder's own phases."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginOffer:
-    """The choices for one GPU, and the files that go with them."""
-
-    mode: PluginMode
-    sites: tuple[PlannedSite, ...]
-    """As planned; native where no kernel compiled."""
-    placed: tuple[PlacedUnit, ...] = ()
-    """The plugin nodes of the model that is built."""
-    model: Path | None = None
-    """The model with them, to be read in place of the source's; None where there are none."""
-    kit: Path | None = None
-    """Folder of the kit."""
-    log: str = ""
-    """The compiler's messages about kernels that it refused."""
-
-    @property
-    def unit_of(self) -> dict[str, PlacedUnit]:
-        """Label of a convolution -> the unit that it is in."""
-        return {conv: unit for unit in self.placed for conv in unit.ready.unit.candidate.convs}
 
 
 def make_offer(
@@ -114,3 +92,79 @@ def _compile(
     ready = compile_units(units, place, store, jobs, step)
     on_event({"event": "end", "name": COMPILING})
     return ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyKernels:
+    """The kernels that compiled, and the units that have any."""
+
+    units: tuple[ReadyUnit, ...]
+    lost: dict[str, str]
+    """Label of each unit without a kernel -> why."""
+    ptx: dict[str, str]
+    """Digest -> PTX of all kernels in `units`."""
+    refused: tuple[Refused, ...]
+    """Each once."""
+
+    @property
+    def log(self) -> str:
+        """The compiler's messages about all that it refused; empty where it took everything."""
+        return "\n".join(
+            f"== {r.name} for {r.sm}, source {r.digest}: {r.status}\n{r.log.rstrip()}\n"
+            for r in self.refused
+        )
+
+
+def compile_units(
+    units: Sequence[PluginUnit],
+    target: KernelTarget,
+    store: Store | None,
+    jobs: int,
+    done: Callable[[Outcome], None] = lambda _: None,
+) -> ReadyKernels:
+    """Compiles what is offered; a kernel that is refused drops out, and the others go on.
+
+    Args:
+        units: with the tactics that are offered for each.
+        target: the SM, and the catalog that the tactics are of.
+        store: where kernels are kept; None compiles all of them.
+        jobs: kernels at once.
+        done: called for each.
+
+    Raises:
+        CompilerMissingError: NVRTC is not installed.
+    """
+    headers = target.catalog.headers()
+    wanted = [
+        (unit, tactic, tactic.generate(unit.problem, target.sm, headers))
+        for unit in units
+        for tactic in unit.tactics
+    ]
+    outcomes = compile_many([(source, target.sm) for _, _, source in wanted], store, jobs, done)
+    tried: dict[str, list[tuple[AnyTactic, Outcome]]] = {u.candidate.label: [] for u in units}
+    for (unit, tactic, _), outcome in zip(wanted, outcomes, strict=True):
+        tried[unit.candidate.label].append((tactic, outcome))
+    ready = [_ready(unit, tried[unit.candidate.label], target.catalog) for unit in units]
+    return ReadyKernels(
+        units=tuple(r for r in ready if isinstance(r, ReadyUnit)),
+        lost={
+            u.candidate.label: r for u, r in zip(units, ready, strict=True) if isinstance(r, str)
+        },
+        ptx={ptx_digest(o.ptx): o.ptx for o in outcomes if isinstance(o, CompiledKernel)},
+        refused=tuple({o.digest: o for o in outcomes if isinstance(o, Refused)}.values()),
+    )
+
+
+def _ready(
+    unit: PluginUnit, tried: list[tuple[AnyTactic, Outcome]], catalog: Catalog
+) -> ReadyUnit | str:
+    """The unit with the kernels that compiled, or why it has none."""
+    kernels = [
+        (tactic, outcome) for tactic, outcome in tried if isinstance(outcome, CompiledKernel)
+    ]
+    if not kernels:
+        names = ", ".join(tactic.name for tactic, _ in tried)
+        return f"no kernel compiled of {names}: kernels.log has the compiler's messages"
+    offered = tuple(KitKernel(tactic=t.name, ptx_sha256=ptx_digest(k.ptx)) for t, k in kernels)
+    site = KitSite(problem=unit.problem, kernels=offered, catalog=catalog)
+    return ReadyUnit(unit=unit, site=site, tactic=kernels[0][0])

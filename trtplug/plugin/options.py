@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from trtplug.globs import as_flag
+from trtplug.settings import as_flag
 
 PluginMode = Literal["auto", "always", "never"]
 

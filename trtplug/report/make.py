@@ -37,7 +37,7 @@ from trtplug.report.sites import plugin_warnings, replaced_nodes, report_near_mi
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trtplug.plugin.offer import PluginOffer  # noqa: TC004
+    from trtplug.plugin.units import PluginOffer  # noqa: TC004
     from trtplug.report.data import ReportNearMiss, ReportSite
 
 

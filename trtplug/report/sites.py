@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trtplug.plan import PlannedSite
-    from trtplug.plugin.model import PlacedUnit
-    from trtplug.plugin.offer import PluginOffer
+    from trtplug.plugin.units import PlacedUnit, PluginOffer
     from trtplug.report.data import Report, ReportLayer
     from trtplug.report.model_facts import ModelFacts
     from trtplug.rewrite.site import Site

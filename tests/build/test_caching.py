@@ -7,7 +7,7 @@ import pytest
 from tests.report.samples import small_report
 from tests.timing.cache_stand_in import StandIn, identity, key, values
 from tests.timing.test_store import build
-from trtplug.build.with_cache import UNKNOWN, Caching, gate_problem
+from trtplug.build.strategy import UNKNOWN, Caching, gate_problem
 from trtplug.report.candidates import report_timing_cache
 from trtplug.timing.accounting import account
 from trtplug.timing.files import CACHE

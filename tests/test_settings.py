@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtplug.globs import as_flag, from_flag, matches_any
+from trtplug.settings import as_flag, from_flag, matches_any
 
 ITEMS = st.lists(st.text(alphabet='a*[];, "\\=é', min_size=1), max_size=4)
 
