@@ -16,7 +16,7 @@ from trtplug.cli.build_options import (
     read_plugin_options,
     read_policy,
 )
-from trtplug.cli.options import Format, epilog, format_option, parse_bytes, path
+from trtplug.cli.options import Format, echo, epilog, format_option, parse_bytes, path
 from trtplug.errors import (
     BUILD_FAILED,
     DONE,
@@ -136,7 +136,7 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     context, plan = plan_build(command, read_settings())
     _ = context.source  # a model that a build refuses is refused here too
     check_replay(context, plan)
-    click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
+    echo(to_json(plan) if format is Format.JSON else plan_text(plan))
     return DONE
 
 
@@ -150,7 +150,7 @@ def _build(command: BuildCommand, format: Format) -> int:
         built = run_build(command, read_settings(), listener)
     show_bundle(built, command.out, format)
     for problem in built.gate_problems:
-        click.echo(f"gate failed: {problem}", err=True)
+        echo(f"gate failed: {problem}\n", err=True)
     if failures := built.manifest.failures:
         lacks = {error.code for error in every_error() if error.exit_status == MACHINE_LACKS}
         return MACHINE_LACKS if all(f.code in lacks for f in failures) else BUILD_FAILED

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from trtplug.cli.options import lines_of
 from trtplug.report.tables import Format, aligned_lines, render_grid, render_json, render_titled
 from trtplug.report.words import printable
 
@@ -124,15 +125,14 @@ def render_kernels(document: KernelsDocument, form: Format) -> str:
         ]
         parts.append((_title(problem), head, rows))
     text = "".join(_titled(title, head, rows, form) for title, head, rows in parts if rows)
-    reasons = _reasons(document)
-    return text + "".join(f"{line}\n" for line in reasons)
+    return text + lines_of(_reasons(document), form)
 
 
 def _reasons(document: KernelsDocument) -> Iterator[str]:
     for site in document.unsized:
-        yield printable(f"no kernels for {site.site}: {site.problem}")
+        yield f"no kernels for {site.site}: {site.problem}"
     for sm, problem in _without(document):
-        yield _wrapped(printable(f"no tactic on {sm} for {_title(problem)}"))
+        yield from _wrapped(printable(f"no tactic on {sm} for {_title(problem)}")).split("\n")
     good = sum(k.status == "ok" for k in document.kernels)
     kernels = f"{len(document.kernels)} kernels, {good} ok"
     yield f"{len(document.problems)} different sites and pairs, {kernels};"
@@ -207,11 +207,11 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
         for c in document.checks
     ]
     found = [
-        printable(f"{c.sites[0]} {c.tactic} {c.sm}: {problem}") + "\n"
+        f"{c.sites[0]} {c.tactic} {c.sm}: {problem}"
         for c in document.checks
         for problem in c.problems
     ]
-    return render_grid(head, rows, form) + "".join(found) + "\n".join(_summary(document)) + "\n"
+    return render_grid(head, rows, form) + lines_of([*found, *_summary(document)], form)
 
 
 def _summary(document: ChecksDocument) -> Iterator[str]:

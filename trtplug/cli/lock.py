@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, Group, epilog, format_option, path
+from trtplug.cli.options import Format, Group, echo, epilog, format_option, path
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_grid, render_json, render_rows, render_titled
@@ -190,7 +190,7 @@ def verify(bundle: Path, here: bool, format: Format) -> int:
     machine = read_machine()
     versions = {backend.name: backend.version() for backend in find.BACKENDS}
     unqualified = [qualify(c.lock, machine, versions.get(c.lock.backend)) for c in checks]
-    click.echo(render_checks(checks, unqualified, format), nl=False)
+    echo(render_checks(checks, unqualified, format))
     failed = any(c.problems for c in checks) or (here and any(unqualified))
     return GATE_FAILED if failed else DONE
 
@@ -212,7 +212,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
     from trtplug.lock.diff import diff_locks
 
     found = diff_locks(_lock(before, target), _lock(after, target))
-    click.echo(render_diff(found, format), nl=False)
+    echo(render_diff(found, format))
     return GATE_FAILED if found.differs else DONE
 
 
@@ -222,7 +222,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
 @format_option
 def show(file: Path, target: str | None, format: Format) -> int:
     """Show a lock: inputs, and kernel and tactic of each layer."""
-    click.echo(render_lock(_lock(file, target), format), nl=False)
+    echo(render_lock(_lock(file, target), format))
     return DONE
 
 

@@ -16,7 +16,7 @@ import click
 
 import trtplug
 from trtplug import errors
-from trtplug.cli.options import Group, epilog
+from trtplug.cli.options import Group, echo, epilog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,12 +195,9 @@ def _interrupted() -> int:
 
 
 def _say(message: str, hint: str) -> None:
-    from trtplug.report.words import printable
-
-    lines = [*message.split("\n"), *(f"hint: {hint}".split("\n") if hint else ())]
     # Where stderr is gone too, the exit status has to do.
     with contextlib.suppress(OSError):
-        click.echo("\n".join(map(printable, lines)), err=True)
+        echo(f"{message}\n" + f"hint: {hint}\n" * bool(hint), err=True)
 
 
 def _system_said(error: OSError) -> int:

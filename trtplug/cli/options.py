@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trtplug.errors import UsageError
-from trtplug.report.tables import Format
+from trtplug.report.tables import Format, markdown_line
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +46,21 @@ def epilog(*examples: str, statuses: Iterable[int] = (0, 2), failed: str = "") -
     lines = ["\b", "Examples:" if len(examples) > 1 else "Example:", *(f"  {e}" for e in examples)]
     exits = ["\b", "Exit status:", *(f"  {status}  {words[status]}" for status in statuses)]
     return "\n".join([*lines, "", *exits])
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Prints text; the one way of all commands, except for reports in colour.
+
+    Names and logs of any origin may be in it. A control character would steer the terminal, so each
+    is written as its escape; JSON is ASCII already.
+    """
+    click.echo("\n".join(map(printable, text.split("\n"))), nl=False, err=err)
+
+
+def lines_of(lines: Iterable[str], form: Format) -> str:
+    """Lines of words that may hold names; in Markdown nothing in them is markup."""
+    shown = map(markdown_line if form is Format.MARKDOWN else printable, lines)
+    return "".join(f"{line}\n" for line in shown)
 
 
 class Group(click.Group):

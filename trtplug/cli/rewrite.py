@@ -13,16 +13,17 @@ from trtplug.cli.options import (
     SHAPE_METAVAR,
     Format,
     choice_option,
+    echo,
     epilog,
     fold_overridable_option,
     format_option,
+    lines_of,
     model_argument,
     path,
     precision_option,
 )
 from trtplug.errors import DONE, GATE_FAILED
 from trtplug.report.tables import render_rows
-from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,15 +101,14 @@ def rewrite(
         check=check,
         shapes=shape,
     )
-    for line in _remarks(result):
-        click.echo(printable(line), err=True)
+    echo(lines_of(_remarks(result), Format.TEXT), err=True)
     match format:
         case Format.JSON:
-            click.echo(to_json(result), nl=False)
+            echo(to_json(result))
         case Format.MARKDOWN:
-            click.echo(render_rows(list(_rows(result, pairs)), format), nl=False)
+            echo(render_rows(list(_rows(result, pairs)), format))
         case Format.TEXT:
-            click.echo("".join(f"{printable(v)}\n" for _, v in _rows(result, pairs)), nl=False)
+            echo(lines_of((v for _, v in _rows(result, pairs)), format))
     return DONE if result.check is None or result.check.equal else GATE_FAILED
 
 

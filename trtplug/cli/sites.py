@@ -9,14 +9,15 @@ import click
 from trtplug.cli.options import (
     SHAPE_METAVAR,
     Format,
+    echo,
     epilog,
     fold_overridable_option,
     format_option,
+    lines_of,
     model_argument,
 )
 from trtplug.errors import DONE
 from trtplug.report.tables import markdown_text, render_grid
-from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,9 +49,8 @@ def sites(
 
     listing = api.sites(model, shapes=shape, fold_overridable=fold_overridable)
     text = to_json(listing) if format is Format.JSON else _text(listing, format)
-    click.echo(text, nl=False)
-    for notice in listing.notices:
-        click.echo(f"note: {printable(notice)}", err=True)
+    echo(text)
+    echo(lines_of((f"note: {notice}" for notice in listing.notices), Format.TEXT), err=True)
     return DONE
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, epilog, format_option, path
+from trtplug.cli.options import Format, echo, epilog, format_option, lines_of, path
 from trtplug.errors import DONE, UsageError
 from trtplug.globs import matches_any
 from trtplug.report.data import ReportCandidate
 from trtplug.report.rows import margin_words
-from trtplug.report.tables import markdown_text, render_grid, render_json, render_titled
-from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
+from trtplug.report.tables import render_grid, render_json, render_titled
+from trtplug.report.words import UNKNOWN, format_ratio, format_us
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,8 +164,8 @@ def render_log(log: TacticLog, tables: Sequence[CandidateTable], form: Format) -
         ]
         head = ("from the cache", "formats", "runner", "time us", "tactic")
         shown.append(render_grid(head, hits, form, ("time us",)))
-    end = f"{len(tables):,} tables, {rows:,} rows, {len(log.hits):,} from the cache\n"
-    return "\n".join([*shown, *(f"warning: {w}\n" for w in log.warnings), end])
+    end = f"{len(tables):,} tables, {rows:,} rows, {len(log.hits):,} from the cache"
+    return "\n".join([*shown, lines_of([*(f"warning: {w}" for w in log.warnings), end], form)])
 
 
 def _logged(table: CandidateTable) -> dict[str, object]:
@@ -205,8 +205,7 @@ def _log_table(table: CandidateTable, form: Format) -> str:
     parts = (table.op, table.formats, _runner(table))
     title = "  ".join(filter(None, parts)) + nodes
     title += f"  margin {margin_words(table.margin, table.near_tie)}"
-    shown = f"### {markdown_text(title)}\n" if form is Format.MARKDOWN else printable(title)
-    return f"{shown}\n{render_grid(_HEAD, rows, form, _FIGURES)}"
+    return render_titled(title, render_grid(_HEAD, rows, form, _FIGURES), form)
 
 
 def _us(time_ms: float | None) -> str:
@@ -237,12 +236,12 @@ def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format)
     if text is not None:
         log = _read_log(file, text)
         kept = [t for t in log.tables if _is_wanted_table(t, layer, near_ties=near_ties)]
-        click.echo(render_log(log, kept, format), nl=False)
+        echo(render_log(log, kept, format))
         return DONE
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
     tables = [table for tables in recorded for table in tables] if recorded else None
-    click.echo(render_tactics(tables, format), nl=False)
+    echo(render_tactics(tables, format))
     return DONE
 
 
