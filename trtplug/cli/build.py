@@ -28,8 +28,6 @@ from trtplug.errors import (
 
 if TYPE_CHECKING:
     from trtplug.build.command import BuildCommand
-    from trtplug.model.precision_options import PrecisionOptions
-    from trtplug.tensor import ShapeRange
 
 
 @add_options()
@@ -81,7 +79,7 @@ def _each(value: object) -> tuple[object, ...]:
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     from trtplug.backends.run_child import LONGEST_BUILD_S, Limits
     from trtplug.build.command import BuildCommand
-    from trtplug.tensor import parse_shape_range
+    from trtplug.model.arguments import to_precision, to_ranges
 
     if "model" not in options:
         raise UsageError("no model was given", "trtplug build MODEL.onnx --target rtx4090")
@@ -90,11 +88,18 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         model=options["model"],
         targets=tuple(options.get("target", ())),
         profiles=(
-            tuple(parse_shape_range(s) for s in options.get("shape", ())),
-            *map(_profile, options.get("profile", ())),
+            to_ranges(options.get("shape", ())),
+            *(
+                to_ranges([part for part in map(str.strip, text.split(";")) if part])
+                for text in options.get("profile", ())
+            ),
         ),
         out=options.get("out", Path("out")),
-        precision=_precision(options),
+        precision=to_precision(
+            options.get("precision", "keep"),
+            options.get("io_precision", "keep"),
+            options.get("keep_fp32", ()),
+        ),
         backend=options.get("backend", "auto"),
         options=read_build_options(options),
         wait=options.get("wait", True),
@@ -107,22 +112,6 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         force=force,
         policy=read_policy(options),
         plugin=read_plugin_options(options),
-    )
-
-
-def _profile(text: str) -> tuple[ShapeRange, ...]:
-    from trtplug.tensor import parse_shape_range
-
-    return tuple(parse_shape_range(part.strip()) for part in text.split(";") if part.strip())
-
-
-def _precision(options: dict[str, Any]) -> PrecisionOptions:
-    from trtplug.model.precision_options import PrecisionOptions
-
-    return PrecisionOptions(
-        target=options.get("precision", "keep"),
-        io=options.get("io_precision", "keep"),
-        keep_fp32=tuple(options.get("keep_fp32", ())),
     )
 
 

@@ -191,7 +191,10 @@ def _sidecar(sidecar: Sidecar) -> dict[str, object]:
     return {k: v for k, v in record.items() if k != "tactics"} | {"keys": len(sidecar.tactics)}
 
 
-@click.group(cls=Group, epilog=epilog("trtplug cache list", "trtplug cache prune --dry-run"))
+@click.group(
+    cls=Group,
+    epilog=epilog("trtplug cache list", "trtplug cache prune --dry-run", statuses=(0, 1, 2, 4)),
+)
 def cache() -> None:
     """List, verify, move and merge TensorRT's timing caches.
 

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import SHAPE_METAVAR, Format, echo, epilog, format_option, lines_of, path
+from trtplug.cli.options import (
+    Format,
+    echo,
+    epilog,
+    format_option,
+    lines_of,
+    path,
+    shape_option_for,
+)
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_json, render_rows
@@ -74,13 +82,10 @@ def _target_rows(target: ManifestTarget) -> Rows:
 
 
 def _lock_rows(lock: Lock) -> Rows:
+    from trtplug.cli.lock import lock_facts
+
     return [
-        ("lock of", lock.engine.file),
-        ("model", f"{lock.model.file}  sha256 {lock.model.sha256}"),
-        ("target", lock.target),
-        ("builder", f"{lock.backend} {lock.backend_version} ({lock.library})"),
-        ("shapes", ", ".join(lock.shapes)),
-        ("engine sha256", lock.engine.sha256),
+        *lock_facts(lock),
         ("layers", str(len(lock.layers))),
         ("kernels chosen", str(sum(layer.kernel is not None for layer in lock.layers))),
     ]
@@ -145,12 +150,7 @@ def _operations(summary: ModelSummary) -> str:
     )
 )
 @click.argument("file", type=path)
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Input shape for FLOPs of a model, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Input shape for FLOPs of a model")
 @click.option("--verify", is_flag=True, help="Compare the files of a bundle with its manifest.")
 @format_option
 def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) -> int:

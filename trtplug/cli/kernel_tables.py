@@ -31,41 +31,23 @@ def render_tactics(form: Format) -> str:
     records = [_record(tactic) for tactic in CATALOG.tactics]
     if form is Format.JSON:
         return render_json(TACTICS_SCHEMA, {"tactics": records})
-    if form is Format.TEXT:
-        return _catalogue(records)
-    head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "use")
-    rows = [
-        (
-            str(r["tactic"]),
-            str(r["op"]),
-            " ".join(map(str, _list(r["dtypes"]))),
-            " ".join(str(sm).removeprefix("sm_") for sm in _list(r["sms"])),
-            str(r["layout"]),
-            f"{int(str(r['shared_bytes'])) / 1024:g}",
-            str(r["threads"]),
-            str(r["use"]),
-        )
-        for r in records
-    ]
-    return render_grid(head, rows, form)
-
-
-def _catalogue(records: Sequence[dict[str, object]]) -> str:
-    """For a terminal: the use of a tactic is below it, since lines would be too long."""
-    head = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
     every = {str(sm) for r in records for sm in _list(r["sms"])}
-    rows = [
-        (
-            str(r["tactic"]),
-            " ".join(map(str, _list(r["dtypes"]))),
-            str(r["layout"]),
-            f"{int(str(r['shared_bytes'])) / 1024:g}",
-            str(r["threads"]),
-            " ".join(sorted(every - {str(sm) for sm in _list(r["sms"])})),
-        )
+    cells = [
+        {name: str(value) for name, value in r.items()}
+        | {
+            "types": " ".join(map(str, _list(r["dtypes"]))),
+            "SMs": " ".join(str(sm).removeprefix("sm_") for sm in _list(r["sms"])),
+            "not on": " ".join(sorted(every - {str(sm) for sm in _list(r["sms"])})),
+            "shared KiB": f"{int(str(r['shared_bytes'])) / 1024:g}",
+        }
         for r in records
     ]
-    first, *lines = aligned_lines(head, rows)
+    if form is Format.MARKDOWN:
+        head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "use")
+        return render_grid(head, [tuple(row[name] for name in head) for row in cells], form)
+    # The use of a tactic is below it, since lines would be too long for a terminal.
+    shown = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
+    first, *lines = aligned_lines(shown, [tuple(row[name] for name in shown) for row in cells])
     below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
     sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
     return f"{first}\n{''.join(below)}\nCompiled for {sms}.\nbfloat16 from sm_80.\n"

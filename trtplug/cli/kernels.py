@@ -76,7 +76,10 @@ def _of_a_model(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.group(
-    cls=Group, epilog=epilog("trtplug kernels compile det.onnx --target rtx4090 --precision fp16")
+    cls=Group,
+    epilog=epilog(
+        "trtplug kernels compile det.onnx --target rtx4090 --precision fp16", statuses=range(5)
+    ),
 )
 def kernels() -> None:
     """List, compile and check trtplug's own CUDA kernels."""

@@ -63,7 +63,7 @@ _VERBOSITY = click.Option(
     expose_value=False,
     is_eager=True,
     callback=_count_verbosity,
-    help="Say on stderr what is decided, and why; -vv says everything.",
+    help="Log decisions and their reasons to stderr; -vv logs everything.",
 )
 
 

@@ -10,7 +10,6 @@ from trtplug.cli.options import (
     IO_PRECISION_HELP,
     IO_PRECISIONS,
     KEEP_FP32_HELP,
-    SHAPE_METAVAR,
     Format,
     choice_option,
     echo,
@@ -21,6 +20,7 @@ from trtplug.cli.options import (
     model_argument,
     path,
     precision_option,
+    shape_option_for,
 )
 from trtplug.errors import DONE, GATE_FAILED
 from trtplug.report.tables import render_rows
@@ -52,12 +52,7 @@ if TYPE_CHECKING:
     help="File to write.",
 )
 @click.option("--check", is_flag=True, help="Compare the outputs of both models in ONNX Runtime.")
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Shape of a dynamic input for --check, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Shape of a dynamic input for --check")
 @click.option("--sites/--no-sites", default=True, help="Replace sites by CBR nodes.  [default: on]")
 @click.option(
     "--pairs/--no-pairs",
@@ -84,7 +79,8 @@ def rewrite(
 ) -> int:
     """Write a copy of a model with one CBR node per site.
 
-    ONNX Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
+    A CBR node is an ONNX function of a convolution with its bias, activation and residual. ONNX
+    Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
     """
     from trtplug import api
     from trtplug.document import to_json

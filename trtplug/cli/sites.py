@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import (
-    SHAPE_METAVAR,
     Format,
     echo,
     epilog,
@@ -15,6 +14,7 @@ from trtplug.cli.options import (
     format_option,
     lines_of,
     model_argument,
+    shape_option_for,
 )
 from trtplug.errors import DONE
 from trtplug.report.tables import markdown_text, render_grid
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=epilog("trtplug sites det.onnx --shape x=1x3x640x640"))
 @model_argument
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Input shape for sizes and FLOPs, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Input shape for sizes and FLOPs")
 @fold_overridable_option
 @format_option
 def sites(

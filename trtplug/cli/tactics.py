@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.backends.tactic_table import CandidateTable, TacticLog
-    from trtplug.report.data import Report
+    from trtplug.report.data import Report, ReportCandidateTable, ReportLayer
 
 
 SCHEMA = "trtplug.candidates/1"
@@ -67,41 +67,33 @@ def candidate_tables(
     report: Report, wanted: tuple[str, ...], *, near_ties: bool
 ) -> list[Table] | None:
     """The selected tables of one report; None if it has no tables."""
-    joined = [
+    sources: list[tuple[ReportLayer | ReportCandidateTable, str | None, str | None]] = [
+        *((layer, layer.name, None) for layer in report.layers if layer.candidates),
+        *((table, None, table.op) for table in report.unjoined_candidates),
+    ]
+    found = [
         Table(
             target=report.target,
-            layer=layer.name,
-            op=None,
-            cache_key=layer.cache_key,
-            onnx_nodes=layer.onnx_nodes,
-            margin=layer.margin,
-            near_tie=layer.near_tie,
-            candidates=layer.candidates,
+            layer=layer,
+            op=op,
+            cache_key=each.cache_key,
+            onnx_nodes=each.onnx_nodes,
+            margin=each.margin,
+            near_tie=each.near_tie,
+            candidates=each.candidates,
         )
-        for layer in report.layers
-        if layer.candidates
+        for each, layer, op in sources
     ]
-    apart = [
-        Table(
-            target=report.target,
-            layer=None,
-            op=table.op,
-            cache_key=table.cache_key,
-            onnx_nodes=table.onnx_nodes,
-            margin=table.margin,
-            near_tie=table.near_tie,
-            candidates=table.candidates,
-        )
-        for table in report.unjoined_candidates
-    ]
-    found = [*joined, *apart]
     if not found:
         return None
-    return [t for t in found if _is_wanted(t, wanted) and (t.near_tie or not near_ties)]
+    return [
+        t
+        for t in found
+        if _is_named((t.name, *t.onnx_nodes), wanted) and (t.near_tie or not near_ties)
+    ]
 
 
-def _is_wanted(table: Table, wanted: tuple[str, ...]) -> bool:
-    names = (table.name, *table.onnx_nodes)
+def _is_named(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return not wanted or any(matches_any(name, wanted) for name in names)
 
 
@@ -235,7 +227,11 @@ def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format)
     text = _log_text(file)
     if text is not None:
         log = _read_log(file, text)
-        kept = [t for t in log.tables if _is_wanted_table(t, layer, near_ties=near_ties)]
+        kept = [
+            t
+            for t in log.tables
+            if _is_named((t.op, *t.onnx_layers), layer) and (t.near_tie or not near_ties)
+        ]
         echo(render_log(log, kept, format))
         return DONE
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
@@ -281,12 +277,6 @@ def _read_log(file: Path, text: str) -> TacticLog:
             "a bundle, a report and a VERBOSE log do, such as that of `trtexec --verbose`",
         )
     return log
-
-
-def _is_wanted_table(table: CandidateTable, wanted: tuple[str, ...], *, near_ties: bool) -> bool:
-    names = (table.op, *table.onnx_layers)
-    named = not wanted or any(matches_any(name, wanted) for name in names)
-    return named and (table.near_tie is True or not near_ties)
 
 
 def _reports(file: Path) -> list[Report]:
