@@ -191,7 +191,7 @@ def load_report(path: PathLike) -> Report:
     from trtplug.document import read_document
     from trtplug.report.data import SCHEMA, Report
 
-    return read_document(Report, SCHEMA, _file_of(to_path(path), "report.json"))
+    return read_document(Report, SCHEMA, file_of(to_path(path), "report.json"))
 
 
 def load_manifest(path: PathLike) -> Manifest:
@@ -239,7 +239,7 @@ def load_lock(path: PathLike) -> Lock:
     """
     from trtplug.lock.lock import LOCK, read_lock
 
-    return read_lock(_file_of(to_path(path), LOCK))
+    return read_lock(file_of(to_path(path), LOCK))
 
 
 def inspect(
@@ -345,7 +345,7 @@ def _summarize(file: Path, given: tuple[ShapeRange, ...]) -> ModelSummary:
     return summarize(model, None if dynamic and not given else resolve_ranges(model, given))
 
 
-def _file_of(path: Path, name: str) -> Path:
+def file_of(path: Path, name: str) -> Path:
     """A file of a bundle of one target, or of a target's folder; any other path is the file."""
     if not path.is_dir():
         return path

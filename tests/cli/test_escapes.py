@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+from pathlib import Path
 
 import onnx
 import pytest
 
+import trtplug.cli
 from tests.cli_runner import TRTPLUG
 from tests.rewrite.graphs import Builder
+from trtplug.cli.options import Format, echo, lines_of
 
 
 @pytest.fixture
@@ -67,3 +70,28 @@ def test_no_escape_reaches_the_terminal(model, command, status, words):
     found, said = on_a_terminal(*command, cwd=model.parent)
     assert (found, b"\x1b" in said) == (status, False), said
     assert words in said
+
+
+HOSTILE = "sm\x1b[31m\x9b@me #1 https://x.y"
+
+
+@pytest.mark.parametrize("err", [False, True])
+def test_what_any_command_prints_has_no_control_characters(err, capsys):
+    echo(f"{HOSTILE}\nnext\n", err=err)
+    said = capsys.readouterr()[err]
+    assert said == "sm\\x1b[31m\\x9b@me #1 https://x.y\nnext\n"
+
+
+def test_a_line_of_a_name_is_one_line_and_no_markup():
+    assert lines_of(["a\nb\x1b"], Format.TEXT) == "a\\nb\\x1b\n"
+    shown = lines_of([HOSTILE, "- [x](http://y)"], Format.MARKDOWN)
+    first, second = shown.splitlines()
+    assert first.startswith("<code>") and "\x1b" not in shown  # noqa: PT018
+    assert "](" not in second and "://" not in shown  # noqa: PT018
+
+
+def test_only_reports_in_colour_are_printed_another_way():
+    """A new command that prints with click would bring escapes to the terminal."""
+    folder = Path(trtplug.cli.__file__).parent
+    found = {f.name for f in folder.glob("*.py") if "click.echo(" in f.read_text()}
+    assert found == {"options.py", "show.py"}

@@ -110,6 +110,15 @@ def test_hostile_names_steer_nothing(locks, form):
             assert "<script>" not in out
 
 
+def test_nothing_in_a_lock_mentions_or_links_in_markdown(locks):
+    odd = replace(RTX, target="@me #1 https://x.y [a](b)")
+    out = run_here("lock", "show", locks("a", odd), "--format", "markdown").out
+    shown = next(line for line in out.splitlines() if "me #1" in line)
+    assert "<code>@me #1" in shown
+    assert "https://" not in shown
+    assert "[a](b)" not in shown
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

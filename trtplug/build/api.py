@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from trtplug.plugin.options import PluginOptions
 
 
+JOBS = (1, 1024)
+REPEAT = (1, 1000)
+TIMEOUT_S = (0.1, 1e9)
+"""Least and most of what a build takes, here and on the command line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """One step of a build."""
@@ -138,13 +144,13 @@ def build(
         limits=Limits(
             timeout_s=LONGEST_BUILD_S
             if timeout_s is None
-            else _between("timeout_s", timeout_s, 0.1, 1e9),
+            else _between("timeout_s", timeout_s, *TIMEOUT_S),
             memory_bytes=None
             if memory_limit_bytes is None
             else _between("memory_limit_bytes", memory_limit_bytes, 1, 2**63 - 1),
         ),
-        jobs=_between("jobs", len(os.sched_getaffinity(0)) if jobs is None else jobs, 1, 1024),
-        repeat=_between("repeat", repeat, 1, 1000),
+        jobs=_between("jobs", len(os.sched_getaffinity(0)) if jobs is None else jobs, *JOBS),
+        repeat=_between("repeat", repeat, *REPEAT),
         force=force,
         policy=policy,
         plugin=plugin or PluginOptions(),

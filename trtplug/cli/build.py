@@ -16,7 +16,7 @@ from trtplug.cli.build_options import (
     read_plugin_options,
     read_policy,
 )
-from trtplug.cli.options import Format, epilog, format_option, parse_bytes, path
+from trtplug.cli.options import Format, echo, epilog, format_option, parse_bytes, path
 from trtplug.errors import (
     BUILD_FAILED,
     DONE,
@@ -28,8 +28,6 @@ from trtplug.errors import (
 
 if TYPE_CHECKING:
     from trtplug.build.command import BuildCommand
-    from trtplug.model.precision_options import PrecisionOptions
-    from trtplug.tensor import ShapeRange
 
 
 @add_options()
@@ -81,7 +79,7 @@ def _each(value: object) -> tuple[object, ...]:
 def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     from trtplug.backends.run_child import LONGEST_BUILD_S, Limits
     from trtplug.build.command import BuildCommand
-    from trtplug.tensor import parse_shape_range
+    from trtplug.model.arguments import to_precision, to_ranges
 
     if "model" not in options:
         raise UsageError("no model was given", "trtplug build MODEL.onnx --target rtx4090")
@@ -90,11 +88,18 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
         model=options["model"],
         targets=tuple(options.get("target", ())),
         profiles=(
-            tuple(parse_shape_range(s) for s in options.get("shape", ())),
-            *map(_profile, options.get("profile", ())),
+            to_ranges(options.get("shape", ())),
+            *(
+                to_ranges([part for part in map(str.strip, text.split(";")) if part])
+                for text in options.get("profile", ())
+            ),
         ),
         out=options.get("out", Path("out")),
-        precision=_precision(options),
+        precision=to_precision(
+            options.get("precision", "keep"),
+            options.get("io_precision", "keep"),
+            options.get("keep_fp32", ()),
+        ),
         backend=options.get("backend", "auto"),
         options=read_build_options(options),
         wait=options.get("wait", True),
@@ -110,22 +115,6 @@ def _command(options: dict[str, Any], force: bool) -> BuildCommand:
     )
 
 
-def _profile(text: str) -> tuple[ShapeRange, ...]:
-    from trtplug.tensor import parse_shape_range
-
-    return tuple(parse_shape_range(part.strip()) for part in text.split(";") if part.strip())
-
-
-def _precision(options: dict[str, Any]) -> PrecisionOptions:
-    from trtplug.model.precision_options import PrecisionOptions
-
-    return PrecisionOptions(
-        target=options.get("precision", "keep"),
-        io=options.get("io_precision", "keep"),
-        keep_fp32=tuple(options.get("keep_fp32", ())),
-    )
-
-
 def _show_plan(command: BuildCommand, format: Format) -> int:
     from trtplug.build.plan import plan_build
     from trtplug.build.replay import check_replay
@@ -136,7 +125,7 @@ def _show_plan(command: BuildCommand, format: Format) -> int:
     context, plan = plan_build(command, read_settings())
     _ = context.source  # a model that a build refuses is refused here too
     check_replay(context, plan)
-    click.echo(to_json(plan) if format is Format.JSON else plan_text(plan), nl=False)
+    echo(to_json(plan) if format is Format.JSON else plan_text(plan))
     return DONE
 
 
@@ -150,7 +139,7 @@ def _build(command: BuildCommand, format: Format) -> int:
         built = run_build(command, read_settings(), listener)
     show_bundle(built, command.out, format)
     for problem in built.gate_problems:
-        click.echo(f"gate failed: {problem}", err=True)
+        echo(f"gate failed: {problem}\n", err=True)
     if failures := built.manifest.failures:
         lacks = {error.code for error in every_error() if error.exit_status == MACHINE_LACKS}
         return MACHINE_LACKS if all(f.code in lacks for f in failures) else BUILD_FAILED

@@ -23,6 +23,7 @@ from trtplug.backends.options import (
     TrtOptions,
     options_of,
 )
+from trtplug.build.api import JOBS, REPEAT, TIMEOUT_S
 from trtplug.cli.options import (
     IO_PRECISION_HELP,
     IO_PRECISIONS,
@@ -98,7 +99,7 @@ _OPTIONS = (
         "integer",
         RUNNING,
         "Build each engine N times and compare the results.",
-        bounds=(1, 1000),
+        bounds=REPEAT,
         default="1",
     ),
     Option(
@@ -106,11 +107,11 @@ _OPTIONS = (
         "integer",
         RUNNING,
         "Number of parallel builds.",
-        bounds=(1, 1024),
+        bounds=JOBS,
         default="one per CPU",
     ),
     Option(
-        "timeout", "number", RUNNING, "Time limit per build.", bounds=(0.1, 1e9), metavar="SECONDS"
+        "timeout", "number", RUNNING, "Time limit per build.", bounds=TIMEOUT_S, metavar="SECONDS"
     ),
     Option("memory_limit", "size", RUNNING, "Memory limit per build, such as 8GiB."),
     Option(
@@ -337,6 +338,8 @@ def read_policy(options: Mapping[str, Any]) -> TacticPolicy:
         UsageError: a bad value or combination.
         DocumentError: `--locked` names a folder that is not a bundle.
     """
+    from trtplug.api import file_of
+    from trtplug.lock.lock import LOCK
     from trtplug.lock.policy import TacticOverrides, TacticPolicy, parse_pin
 
     policy = TacticPolicy(
@@ -346,7 +349,7 @@ def read_policy(options: Mapping[str, Any]) -> TacticPolicy:
             prefers=tuple(options.get("prefer", ())),
         ),
         cache=_cache_use(options),
-        locked=_lock_file(Path(options["locked"])) if "locked" in options else None,
+        locked=file_of(Path(options["locked"]), LOCK) if "locked" in options else None,
     )
     policy.check()
     return policy
@@ -361,22 +364,6 @@ def _cache_use(options: Mapping[str, Any]) -> CacheUse:
     if require:
         return "require"
     return "use" if use else "fresh"
-
-
-def _lock_file(given: Path) -> Path:
-    """The lock in a bundle of one target, or in a target's folder; any other path is the lock."""
-    from trtplug.bundle.manifest import read_manifest
-    from trtplug.lock.lock import LOCK
-
-    if not given.is_dir():
-        return given
-    if (given / LOCK).is_file():
-        return given / LOCK
-    folders = [given / t.sm for t in read_manifest(given).targets]
-    if len(folders) != 1:
-        names = " or ".join(f"{f.name}/{LOCK}" for f in folders) or "a bundle with an engine"
-        raise UsageError(f"--locked {given} has {len(folders)} locks", f"name one of them: {names}")
-    return folders[0] / LOCK
 
 
 def read_plugin_options(options: Mapping[str, Any]) -> PluginOptions:

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, Group, NumberRange, epilog, format_option, path
+from trtplug.cli.options import (
+    Format,
+    Group,
+    NumberRange,
+    echo,
+    epilog,
+    format_option,
+    lines_of,
+    path,
+)
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_grid, render_json, render_rows
-from trtplug.report.words import UNKNOWN, format_bytes, format_count, format_us, printable
+from trtplug.report.words import UNKNOWN, format_bytes, format_count, format_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,10 +51,8 @@ def render_entries(entries: Sequence[StoredCache], aside: Sequence[str], form: F
     if not entries and not aside:
         return "no timing caches are stored\n"
     table = render_grid(_HEAD, [_row(e) for e in entries], form, _FIGURES) if entries else ""
-    lines = [
-        f"{printable(name)} was quarantined; `trtplug cache prune` removes it\n" for name in aside
-    ]
-    return "\n".join(part for part in (table, "".join(lines)) if part)
+    lines = (f"{name} was quarantined; `trtplug cache prune` removes it" for name in aside)
+    return "\n".join(part for part in (table, lines_of(lines, form)) if part)
 
 
 def render_verdict(entries: Sequence[StoredCache], form: Format) -> str:
@@ -184,7 +191,10 @@ def _sidecar(sidecar: Sidecar) -> dict[str, object]:
     return {k: v for k, v in record.items() if k != "tactics"} | {"keys": len(sidecar.tactics)}
 
 
-@click.group(cls=Group, epilog=epilog("trtplug cache list", "trtplug cache prune --dry-run"))
+@click.group(
+    cls=Group,
+    epilog=epilog("trtplug cache list", "trtplug cache prune --dry-run", statuses=(0, 1, 2, 4)),
+)
 def cache() -> None:
     """List, verify, move and merge TensorRT's timing caches.
 
@@ -201,7 +211,7 @@ def list_entries(format: Format) -> int:
 
     store = _store()
     entries = list_caches(store, read_machine())
-    click.echo(render_entries(entries, quarantined_names(store), format), nl=False)
+    echo(render_entries(entries, quarantined_names(store), format))
     return DONE
 
 
@@ -219,7 +229,7 @@ def verify_entries(load: bool, format: Format) -> int:
     from trtplug.timing.admin import verify_caches
 
     entries = verify_caches(_store(), read_machine(), timing_cache_api() if load else None)
-    click.echo(render_verdict(entries, format), nl=False)
+    echo(render_verdict(entries, format))
     return GATE_FAILED if any(e.problem for e in entries) else DONE
 
 
@@ -241,7 +251,7 @@ def prune(unused_days: float | None, foreign: bool, dry_run: bool, format: Forma
     pruned = prune_caches(
         _store(), read_machine(), unused_days=unused_days, foreign=foreign, dry_run=dry_run
     )
-    click.echo(render_pruned(pruned, dry_run, format), nl=False)
+    echo(render_pruned(pruned, dry_run, format))
     return DONE
 
 
@@ -263,7 +273,7 @@ def merge(files: tuple[Path, ...], out: Path, format: Format) -> int:
         raise UsageError("nothing to merge", "give two or more caches")
     merged = merge_caches(files, timing_cache_api())
     write_cache(out, merged)
-    click.echo(render_moved("merged", merged.sidecar, str(out), format), nl=False)
+    echo(render_moved("merged", merged.sidecar, str(out), format))
     return DONE
 
 
@@ -281,7 +291,7 @@ def export(entry: str, out: Path, format: Format) -> int:
 
     found = find_cache(_store(), entry)
     write_cache(out, found)
-    click.echo(render_moved("exported", found.sidecar, str(out), format), nl=False)
+    echo(render_moved("exported", found.sidecar, str(out), format))
     return DONE
 
 
@@ -300,7 +310,7 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
     machine = None if any_machine else read_machine()
     sidecar = import_cache(_store(), file, machine, timing_cache_api)
     where = sidecar.identity.entry_id
-    click.echo(render_moved("imported", sidecar, where, format), nl=False)
+    echo(render_moved("imported", sidecar, where, format))
     return DONE
 
 
@@ -319,7 +329,7 @@ def inspect_file(file: Path, format: Format) -> int:
     """
     from trtplug.timing.blob import read_blob_file
 
-    click.echo(render_blob(read_blob_file(file), str(file), format), nl=False)
+    echo(render_blob(read_blob_file(file), str(file), format))
     return DONE
 
 

@@ -12,7 +12,7 @@ import click
 
 import trtplug
 from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
-from trtplug.cli.options import Format, epilog, format_option
+from trtplug.cli.options import Format, echo, epilog, format_option
 from trtplug.errors import DONE
 from trtplug.settings import installed_version
 
@@ -188,8 +188,6 @@ def doctor(format: Format) -> int:
     from trtplug.settings import read_settings
 
     diagnosis = diagnose(read_settings())
-    if format is Format.JSON:
-        click.echo(to_json(diagnosis), nl=False)
-    else:
-        click.echo(render_rows(diagnosis_rows(diagnosis), format), nl=False)
+    rows = diagnosis_rows(diagnosis)
+    echo(to_json(diagnosis) if format is Format.JSON else render_rows(rows, format))
     return DONE

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import SHAPE_METAVAR, Format, epilog, format_option, path
+from trtplug.cli.options import (
+    Format,
+    echo,
+    epilog,
+    format_option,
+    lines_of,
+    path,
+    shape_option_for,
+)
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
-from trtplug.report.tables import render_rows
+from trtplug.report.tables import render_json, render_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,38 +26,20 @@ if TYPE_CHECKING:
     from trtplug.bundle.manifest import BundleCheck, Manifest, ManifestTarget
     from trtplug.lock.lock import Lock
     from trtplug.model.summary import ModelSummary
-    from trtplug.report.data import Report
     from trtplug.timing.files import Sidecar
 
     Rows = list[tuple[str, str]]
 
 
-def inspect_file(file: Path, shapes: tuple[str, ...], format: Format) -> str:
-    """The text for one file.
-
-    Raises:
-        TrtplugError: it cannot be read, or is of no kind that is known here.
-    """
-    from trtplug import api
-
-    found = api.inspect(file, shapes=shapes)
-    return to_json(found) if format is Format.JSON else _text(found, file, format)
-
-
 def _text(
-    found: ModelSummary | Manifest | Report | Lock | Sidecar | EngineFile,
-    file: Path,
-    format: Format,
+    found: ModelSummary | Manifest | Lock | Sidecar | EngineFile, file: Path, format: Format
 ) -> str:
     from trtplug.api import EngineFile
     from trtplug.bundle.manifest import Manifest
     from trtplug.lock.lock import Lock
-    from trtplug.report.data import Report
     from trtplug.timing.files import Sidecar
 
     match found:
-        case Report():
-            return _report(found, format)
         case Sidecar():
             from trtplug.cli.cache import render_moved
 
@@ -63,16 +53,6 @@ def _text(
         case _:  # Not by its class, which would load onnx.
             rows = _model_rows(found)
     return render_rows(rows, format)
-
-
-def _report(report: Report, format: Format) -> str:
-    if format is Format.MARKDOWN:
-        from trtplug.report.markdown import report_to_markdown
-
-        return report_to_markdown(report)
-    from trtplug.cli.show import render_text
-
-    return render_text(report).rstrip("\n") + "\n"
 
 
 def _manifest_rows(manifest: Manifest) -> Rows:
@@ -102,13 +82,10 @@ def _target_rows(target: ManifestTarget) -> Rows:
 
 
 def _lock_rows(lock: Lock) -> Rows:
+    from trtplug.cli.lock import lock_facts
+
     return [
-        ("lock of", lock.engine.file),
-        ("model", f"{lock.model.file}  sha256 {lock.model.sha256}"),
-        ("target", lock.target),
-        ("builder", f"{lock.backend} {lock.backend_version} ({lock.library})"),
-        ("shapes", ", ".join(lock.shapes)),
-        ("engine sha256", lock.engine.sha256),
+        *lock_facts(lock),
         ("layers", str(len(lock.layers))),
         ("kernels chosen", str(sum(layer.kernel is not None for layer in lock.layers))),
     ]
@@ -173,12 +150,7 @@ def _operations(summary: ModelSummary) -> str:
     )
 )
 @click.argument("file", type=path)
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Input shape for FLOPs of a model, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Input shape for FLOPs of a model")
 @click.option("--verify", is_flag=True, help="Compare the files of a bundle with its manifest.")
 @format_option
 def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) -> int:
@@ -189,7 +161,18 @@ def inspect(file: Path, shape: tuple[str, ...], verify: bool, format: Format) ->
     if verify:
         return _verify(file, format)
 
-    click.echo(inspect_file(file, shape, format), nl=False)
+    from trtplug import api
+    from trtplug.report.data import Report
+
+    found = api.inspect(file, shapes=shape)
+    if format is Format.JSON:
+        echo(to_json(found))
+    elif isinstance(found, Report):
+        from trtplug.cli.show import show_reports
+
+        show_reports([found], format)
+    else:
+        echo(_text(found, file, format))
     return DONE
 
 
@@ -209,24 +192,19 @@ def _verify(folder: Path, format: Format) -> int:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "give the folder that `trtplug build` made")
     result = check(folder)
-    click.echo(_verdict(folder, result, format), nl=False)
+    echo(_verdict(folder, result, format))
     return GATE_FAILED if result.problems else DONE
 
 
 def _verdict(folder: Path, result: BundleCheck, format: Format) -> str:
-    import json
-
-    from trtplug.report.words import printable
-
     if format is Format.JSON:
-        document = {
-            "schema": "trtplug.bundle-check/1",
+        record = {
             "files": result.files,
             "intact": not result.problems,
             "problems": list(result.problems),
         }
-        return json.dumps(document, indent=2) + "\n"
-    if not result.problems:
-        return f"{folder}: all {result.files} files are as the manifest says\n"
-    lines = [f"{folder}: {len(result.problems)} of {result.files} files differ", *result.problems]
-    return "".join(printable(line) + "\n" for line in lines)
+        return render_json("trtplug.bundle-check/1", record)
+    verdict = f"{folder}: all {result.files} files are as the manifest says"
+    if result.problems:
+        verdict = f"{folder}: {len(result.problems)} of {result.files} files differ"
+    return lines_of([verdict, *result.problems], format)

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from trtplug.cli.options import lines_of
 from trtplug.report.tables import Format, aligned_lines, render_grid, render_json, render_titled
 from trtplug.report.words import printable
 
@@ -30,41 +31,23 @@ def render_tactics(form: Format) -> str:
     records = [_record(tactic) for tactic in CATALOG.tactics]
     if form is Format.JSON:
         return render_json(TACTICS_SCHEMA, {"tactics": records})
-    if form is Format.TEXT:
-        return _catalogue(records)
-    head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "use")
-    rows = [
-        (
-            str(r["tactic"]),
-            str(r["op"]),
-            " ".join(map(str, _list(r["dtypes"]))),
-            " ".join(str(sm).removeprefix("sm_") for sm in _list(r["sms"])),
-            str(r["layout"]),
-            f"{int(str(r['shared_bytes'])) / 1024:g}",
-            str(r["threads"]),
-            str(r["use"]),
-        )
-        for r in records
-    ]
-    return render_grid(head, rows, form)
-
-
-def _catalogue(records: Sequence[dict[str, object]]) -> str:
-    """For a terminal: the use of a tactic is below it, since lines would be too long."""
-    head = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
     every = {str(sm) for r in records for sm in _list(r["sms"])}
-    rows = [
-        (
-            str(r["tactic"]),
-            " ".join(map(str, _list(r["dtypes"]))),
-            str(r["layout"]),
-            f"{int(str(r['shared_bytes'])) / 1024:g}",
-            str(r["threads"]),
-            " ".join(sorted(every - {str(sm) for sm in _list(r["sms"])})),
-        )
+    cells = [
+        {name: str(value) for name, value in r.items()}
+        | {
+            "types": " ".join(map(str, _list(r["dtypes"]))),
+            "SMs": " ".join(str(sm).removeprefix("sm_") for sm in _list(r["sms"])),
+            "not on": " ".join(sorted(every - {str(sm) for sm in _list(r["sms"])})),
+            "shared KiB": f"{int(str(r['shared_bytes'])) / 1024:g}",
+        }
         for r in records
     ]
-    first, *lines = aligned_lines(head, rows)
+    if form is Format.MARKDOWN:
+        head = ("tactic", "op", "types", "SMs", "layout", "shared KiB", "threads", "use")
+        return render_grid(head, [tuple(row[name] for name in head) for row in cells], form)
+    # The use of a tactic is below it, since lines would be too long for a terminal.
+    shown = ("tactic", "types", "layout", "shared KiB", "threads", "not on")
+    first, *lines = aligned_lines(shown, [tuple(row[name] for name in shown) for row in cells])
     below = [f"{line}\n    {r['use']}\n" for line, r in zip(lines, records, strict=True)]
     sms = ", ".join(sorted(every, key=lambda sm: int(sm.removeprefix("sm_"))))
     return f"{first}\n{''.join(below)}\nCompiled for {sms}.\nbfloat16 from sm_80.\n"
@@ -124,15 +107,14 @@ def render_kernels(document: KernelsDocument, form: Format) -> str:
         ]
         parts.append((_title(problem), head, rows))
     text = "".join(_titled(title, head, rows, form) for title, head, rows in parts if rows)
-    reasons = _reasons(document)
-    return text + "".join(f"{line}\n" for line in reasons)
+    return text + lines_of(_reasons(document), form)
 
 
 def _reasons(document: KernelsDocument) -> Iterator[str]:
     for site in document.unsized:
-        yield printable(f"no kernels for {site.site}: {site.problem}")
+        yield f"no kernels for {site.site}: {site.problem}"
     for sm, problem in _without(document):
-        yield _wrapped(printable(f"no tactic on {sm} for {_title(problem)}"))
+        yield from _wrapped(printable(f"no tactic on {sm} for {_title(problem)}")).split("\n")
     good = sum(k.status == "ok" for k in document.kernels)
     kernels = f"{len(document.kernels)} kernels, {good} ok"
     yield f"{len(document.problems)} different sites and pairs, {kernels};"
@@ -207,11 +189,11 @@ def render_checks(document: ChecksDocument, form: Format) -> str:
         for c in document.checks
     ]
     found = [
-        printable(f"{c.sites[0]} {c.tactic} {c.sm}: {problem}") + "\n"
+        f"{c.sites[0]} {c.tactic} {c.sm}: {problem}"
         for c in document.checks
         for problem in c.problems
     ]
-    return render_grid(head, rows, form) + "".join(found) + "\n".join(_summary(document)) + "\n"
+    return render_grid(head, rows, form) + lines_of([*found, *_summary(document)], form)
 
 
 def _summary(document: ChecksDocument) -> Iterator[str]:

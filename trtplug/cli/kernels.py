@@ -10,6 +10,7 @@ import click
 from trtplug.cli.options import (
     Format,
     Group,
+    echo,
     epilog,
     format_option,
     model_argument,
@@ -75,7 +76,10 @@ def _of_a_model(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.group(
-    cls=Group, epilog=epilog("trtplug kernels compile det.onnx --target rtx4090 --precision fp16")
+    cls=Group,
+    epilog=epilog(
+        "trtplug kernels compile det.onnx --target rtx4090 --precision fp16", statuses=range(5)
+    ),
 )
 def kernels() -> None:
     """List, compile and check trtplug's own CUDA kernels."""
@@ -87,7 +91,7 @@ def list_tactics(format: Format) -> int:
     """List the tactics with data types, layout and resources."""
     from trtplug.cli.kernel_tables import render_tactics
 
-    click.echo(render_tactics(format), nl=False)
+    echo(render_tactics(format))
     return DONE
 
 
@@ -124,7 +128,7 @@ def compile_model(jobs: int | None, format: Format, **wanted: Any) -> int:  # no
         job.excluded,
         job.shared_bytes,
     )
-    click.echo(render_kernels(document, format), nl=False)
+    echo(render_kernels(document, format))
     return DONE if all(k.status == "ok" for k in document.kernels) else BUILD_FAILED
 
 
@@ -198,7 +202,7 @@ def check_model(
         activations=activations,
         checks=checks,
     )
-    click.echo(render_checks(document, format), nl=False)
+    echo(render_checks(document, format))
     return DONE if all(c.status == "passed" for c in checks) else GATE_FAILED
 
 

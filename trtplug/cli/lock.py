@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, Group, epilog, format_option, path
+from trtplug.cli.options import Format, Group, echo, epilog, format_option, path
 from trtplug.document import to_json
 from trtplug.errors import DONE, GATE_FAILED, UsageError
 from trtplug.report.tables import render_grid, render_json, render_rows, render_titled
@@ -102,7 +102,7 @@ def render_lock(lock: Lock, form: Format) -> str:
     if form is Format.JSON:
         return to_json(lock)
     parts = [
-        render_rows(_facts(lock), form),
+        render_rows(lock_facts(lock), form),
         render_grid(
             ("layer", "type", "kernel", "tactic", "cache key", "ONNX nodes"),
             [_layer(layer) for layer in lock.layers],
@@ -115,7 +115,8 @@ def render_lock(lock: Lock, form: Format) -> str:
     return "\n".join(parts)
 
 
-def _facts(lock: Lock) -> list[tuple[str, str]]:
+def lock_facts(lock: Lock) -> list[tuple[str, str]]:
+    """Rows of what was built, from what and how."""
     gpu, cache = lock.gpu, lock.timing_cache
     tactics = "none recorded" if lock.tactics is None else f"{len(lock.tactics)} recorded"
     return [
@@ -155,7 +156,10 @@ _TARGET = click.option(
 )
 
 
-@click.group(cls=Group, epilog=epilog("trtplug lock verify out", "trtplug lock diff out tuned"))
+@click.group(
+    cls=Group,
+    epilog=epilog("trtplug lock verify out", "trtplug lock diff out tuned", statuses=(0, 1, 2)),
+)
 def lock() -> None:
     """Show, verify and compare locks.
 
@@ -176,9 +180,9 @@ def lock() -> None:
 @click.option("--here", is_flag=True, help="Fail also if this machine does not match the lock.")
 @format_option
 def verify(bundle: Path, here: bool, format: Format) -> int:
-    """Compare the locks of a bundle with its files.
+    """Compare locks with engines, manifest and timing caches.
 
-    These are engines, manifest and timing caches.
+    BUNDLE is a folder that `trtplug build` made.
     """
     from trtplug.backends import find
     from trtplug.backends.find import read_machine
@@ -190,7 +194,7 @@ def verify(bundle: Path, here: bool, format: Format) -> int:
     machine = read_machine()
     versions = {backend.name: backend.version() for backend in find.BACKENDS}
     unqualified = [qualify(c.lock, machine, versions.get(c.lock.backend)) for c in checks]
-    click.echo(render_checks(checks, unqualified, format), nl=False)
+    echo(render_checks(checks, unqualified, format))
     failed = any(c.problems for c in checks) or (here and any(unqualified))
     return GATE_FAILED if failed else DONE
 
@@ -212,7 +216,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
     from trtplug.lock.diff import diff_locks
 
     found = diff_locks(_lock(before, target), _lock(after, target))
-    click.echo(render_diff(found, format), nl=False)
+    echo(render_diff(found, format))
     return GATE_FAILED if found.differs else DONE
 
 
@@ -222,7 +226,7 @@ def diff(before: Path, after: Path, target: str | None, format: Format) -> int:
 @format_option
 def show(file: Path, target: str | None, format: Format) -> int:
     """Show a lock: inputs, and kernel and tactic of each layer."""
-    click.echo(render_lock(_lock(file, target), format), nl=False)
+    echo(render_lock(_lock(file, target), format))
     return DONE
 
 

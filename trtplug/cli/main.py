@@ -16,7 +16,7 @@ import click
 
 import trtplug
 from trtplug import errors
-from trtplug.cli.options import Group, epilog
+from trtplug.cli.options import Group, echo, epilog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ _VERBOSITY = click.Option(
     expose_value=False,
     is_eager=True,
     callback=_count_verbosity,
-    help="Say on stderr what is decided, and why; -vv says everything.",
+    help="Log decisions and their reasons to stderr; -vv logs everything.",
 )
 
 
@@ -195,12 +195,9 @@ def _interrupted() -> int:
 
 
 def _say(message: str, hint: str) -> None:
-    from trtplug.report.words import printable
-
-    lines = [*message.split("\n"), *(f"hint: {hint}".split("\n") if hint else ())]
     # Where stderr is gone too, the exit status has to do.
     with contextlib.suppress(OSError):
-        click.echo("\n".join(map(printable, lines)), err=True)
+        echo(f"{message}\n" + f"hint: {hint}\n" * bool(hint), err=True)
 
 
 def _system_said(error: OSError) -> int:

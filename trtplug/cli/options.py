@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from trtplug.errors import UsageError
-from trtplug.report.tables import Format
+from trtplug.model.arguments import IoPrecision, Precision
+from trtplug.model.arguments import to_path as path
+from trtplug.report.tables import Format, markdown_line
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Format"]
+__all__ = ["Format", "path"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _UNIT = re.compile(r"([KMGT])i?B?|B?", re.IGNORECASE)
@@ -38,13 +40,28 @@ def epilog(*examples: str, statuses: Iterable[int] = (0, 2), failed: str = "") -
 
     Args:
         examples: command lines.
-        statuses: exit statuses of the command.
+        statuses: exit statuses of the command; for a group, of all its commands.
         failed: what status 1 means for it.
     """
     words = _STATUSES | ({1: failed} if failed else {})
     lines = ["\b", "Examples:" if len(examples) > 1 else "Example:", *(f"  {e}" for e in examples)]
     exits = ["\b", "Exit status:", *(f"  {status}  {words[status]}" for status in statuses)]
     return "\n".join([*lines, "", *exits])
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Prints text; the one way of all commands, except for reports in colour.
+
+    Names and logs of any origin may be in it. A control character would steer the terminal, so each
+    is written as its escape; JSON is ASCII already.
+    """
+    click.echo("\n".join(map(printable, text.split("\n"))), nl=False, err=err)
+
+
+def lines_of(lines: Iterable[str], form: Format) -> str:
+    """Lines of words that may hold names; in Markdown nothing in them is markup."""
+    shown = map(markdown_line if form is Format.MARKDOWN else printable, lines)
+    return "".join(f"{line}\n" for line in shown)
 
 
 class Group(click.Group):
@@ -68,19 +85,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known ones, where any is near."""
     near = difflib.get_close_matches(name, sorted(known), n=2)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-
-
-def path(text: str) -> Path:
-    """A file or a folder, as the type of an argument; whether it exists is checked later.
-
-    Raises:
-        UsageError: no system accepts it.
-    """
-    if not text.strip():
-        raise UsageError("a path is empty", "an unset variable of a script, perhaps")
-    if "\0" in text:
-        raise UsageError(f"the path {text!r} holds a null byte", "leave it out")
-    return Path(text)
 
 
 class NumberRange(click.FloatRange):
@@ -116,12 +120,13 @@ def parse_bytes(text: str, option: str) -> int:
 
 
 TARGET_HELP = "GPU profile (rtx4090), SM (sm_89), local or all; repeatable."
-SHAPE_HELP = "Input shape, or shape range, such as x=1x3x640x640; repeatable."
 SHAPE_METAVAR = "NAME=MIN[:OPT:MAX]"
-PRECISIONS = ("keep", "fp16", "bf16")
+_SHAPE_EXAMPLE = "such as x=1x3x640x640; repeatable."
+SHAPE_HELP = f"Input shape, or shape range, {_SHAPE_EXAMPLE}"
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 PRECISION_HELP = "Type to compute in; keep: the model's own types."
 
-IO_PRECISIONS = ("keep", "match")
+IO_PRECISIONS: tuple[str, ...] = get_args(IoPrecision)
 IO_PRECISION_HELP = "Type of inputs and outputs: the model's own, or as --precision."
 KEEP_FP32_HELP = "Nodes to keep in FP32, by name; repeatable."
 
@@ -132,6 +137,12 @@ def choice_option(
     """An option with a few values, in any case."""
     kind = click.Choice(tuple(choices), case_sensitive=False)
     return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
+def shape_option_for(use: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--shape` of a command that uses it for something else than a build."""
+    text = f"{use}, {_SHAPE_EXAMPLE}"
+    return click.option("--shape", multiple=True, metavar=SHAPE_METAVAR, help=text)
 
 
 model_argument = click.argument("model", type=path)

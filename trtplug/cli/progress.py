@@ -8,7 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
-import click
+from trtplug.cli.options import echo
+from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ class _Lines:
             line = f"[{now - self._begun:6.1f} s] kernels {self._what}: {self._done}/{self._total}"
             # Progress that nobody reads any more is no reason to stop.
             with contextlib.suppress(OSError):
-                click.echo(line, err=True)
+                echo(f"{line}\n", err=True)
 
 
 @contextlib.contextmanager
@@ -70,7 +71,7 @@ def _bars(console: Any) -> Any:  # noqa: ANN401 - rich is loaded only where it i
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     return Progress(
-        TextColumn("{task.fields[target]}"),
+        TextColumn("{task.fields[target]}", markup=False),
         BarColumn(bar_width=24),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -149,7 +150,9 @@ class LineListener:
         # Progress that nobody reads any more is no reason to stop.
         with contextlib.suppress(OSError):
             print(
-                f"[{time.monotonic() - self._begun:6.1f} s] {line}", file=self._stream, flush=True
+                printable(f"[{time.monotonic() - self._begun:6.1f} s] {line}"),
+                file=self._stream,
+                flush=True,
             )
 
 
@@ -166,19 +169,19 @@ class BarListener:
         for target in plan.targets:
             self._phases[target.target] = _Phases()
             self._tasks[target.target] = self._bars.add_task(
-                "waiting", target=target.target, total=1.0
+                "waiting", target=printable(target.target), total=1.0
             )
 
     def event(self, target: str, event: Event) -> None:
         """Moves the bar, and names the phase."""
         done, name = self._phases[target].take(event)
-        self._bars.update(self._tasks[target], completed=done, description=name)
+        self._bars.update(self._tasks[target], completed=done, description=printable(name))
 
     def ended(self, result: Result) -> None:
         """Fills the bar, and says how it ended."""
         task = self._tasks[result.target.target]
         self._bars.update(
-            task, completed=1.0 if result.made else None, description=result_line(result)
+            task, completed=1.0 if result.made else None, description=printable(result_line(result))
         )
         self._bars.stop_task(task)
 

@@ -10,19 +10,20 @@ from trtplug.cli.options import (
     IO_PRECISION_HELP,
     IO_PRECISIONS,
     KEEP_FP32_HELP,
-    SHAPE_METAVAR,
     Format,
     choice_option,
+    echo,
     epilog,
     fold_overridable_option,
     format_option,
+    lines_of,
     model_argument,
     path,
     precision_option,
+    shape_option_for,
 )
 from trtplug.errors import DONE, GATE_FAILED
 from trtplug.report.tables import render_rows
-from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,12 +52,7 @@ if TYPE_CHECKING:
     help="File to write.",
 )
 @click.option("--check", is_flag=True, help="Compare the outputs of both models in ONNX Runtime.")
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Shape of a dynamic input for --check, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Shape of a dynamic input for --check")
 @click.option("--sites/--no-sites", default=True, help="Replace sites by CBR nodes.  [default: on]")
 @click.option(
     "--pairs/--no-pairs",
@@ -83,7 +79,8 @@ def rewrite(
 ) -> int:
     """Write a copy of a model with one CBR node per site.
 
-    ONNX Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
+    A CBR node is an ONNX function of a convolution with its bias, activation and residual. ONNX
+    Runtime 1.27 and later can run it: it supports overloads of ONNX functions.
     """
     from trtplug import api
     from trtplug.document import to_json
@@ -100,15 +97,14 @@ def rewrite(
         check=check,
         shapes=shape,
     )
-    for line in _remarks(result):
-        click.echo(printable(line), err=True)
+    echo(lines_of(_remarks(result), Format.TEXT), err=True)
     match format:
         case Format.JSON:
-            click.echo(to_json(result), nl=False)
+            echo(to_json(result))
         case Format.MARKDOWN:
-            click.echo(render_rows(list(_rows(result, pairs)), format), nl=False)
+            echo(render_rows(list(_rows(result, pairs)), format))
         case Format.TEXT:
-            click.echo("".join(f"{printable(v)}\n" for _, v in _rows(result, pairs)), nl=False)
+            echo(lines_of((v for _, v in _rows(result, pairs)), format))
     return DONE if result.check is None or result.check.equal else GATE_FAILED
 
 

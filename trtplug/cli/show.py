@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trtplug.cli.options import echo
 from trtplug.document import to_json
 from trtplug.report.tables import Format, render_rows
-from trtplug.report.words import printable, visible
+from trtplug.report.words import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from trtplug.build.command import Built
@@ -49,25 +51,31 @@ def show_bundle(built: Built, out: Path, format: Format) -> None:
     """The result of a build: the manifest as JSON, or reports and a summary."""
     manifest = built.manifest
     if format is Format.JSON:
-        click.echo(to_json(manifest), nl=False)
+        echo(to_json(manifest))
         return
+    shown = manifest.targets if format is Format.MARKDOWN else manifest.targets[:1]
+    show_reports([_report(built, out, target) for target in shown], format)
+    if shown and format is Format.TEXT:
+        echo("\n")
+    for failure in manifest.failures:
+        hint = f"hint: {failure.hint}\n" if failure.hint else ""
+        echo(f"error[{failure.code}]: {failure.message}\n{hint}", err=True)
+    echo(_summary(manifest, out), err=format is Format.MARKDOWN)
+
+
+def show_reports(reports: Sequence[Report], format: Format) -> None:
+    """Reports as Markdown, or as text in the width and the colours of the terminal."""
     if format is Format.MARKDOWN:
         from trtplug.report.markdown import report_to_markdown
 
-        reports = (_report(built, out, target) for target in manifest.targets)
-        click.echo("\n".join(report_to_markdown(r) for r in reports), nl=False)
-    elif manifest.targets:
-        click.echo(render_text(_report(built, out, manifest.targets[0])))
-    _show_failures(manifest)
-    click.echo(_summary(manifest, out), nl=False, err=format is Format.MARKDOWN)
-
-
-def render_text(report: Report) -> str:
-    """A report as text, in the width of the terminal."""
+        echo("\n".join(map(report_to_markdown, reports)))
+        return
     from trtplug.report.text import report_to_text
 
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 160)
-    return report_to_text(report, width=width, color=sys.stdout.isatty())
+    for report in reports:
+        # Not by `echo`, which would escape the colours: names in it are escaped already.
+        click.echo(report_to_text(report, width=width, color=sys.stdout.isatty()).rstrip("\n"))
 
 
 def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
@@ -78,18 +86,6 @@ def _report(built: Built, out: Path, target: ManifestTarget) -> Report:
     if made is not None:
         return made
     return from_own_json(Report, (out / target.sm / "report.json").read_bytes())
-
-
-def _show_failures(manifest: Manifest) -> None:
-    for failure in manifest.failures:
-        click.echo(f"error[{failure.code}]: {_harmless(failure.message)}", err=True)
-        if failure.hint:
-            click.echo(f"hint: {_harmless(failure.hint)}", err=True)
-
-
-def _harmless(text: str) -> str:
-    """Text of several lines, which may have lines of a builder's log."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def _summary(manifest: Manifest, out: Path) -> str:

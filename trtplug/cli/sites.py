@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from trtplug.cli.options import (
-    SHAPE_METAVAR,
     Format,
+    echo,
     epilog,
     fold_overridable_option,
     format_option,
+    lines_of,
     model_argument,
+    shape_option_for,
 )
 from trtplug.errors import DONE
 from trtplug.report.tables import markdown_text, render_grid
-from trtplug.report.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,12 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=epilog("trtplug sites det.onnx --shape x=1x3x640x640"))
 @model_argument
-@click.option(
-    "--shape",
-    multiple=True,
-    metavar=SHAPE_METAVAR,
-    help="Input shape for sizes and FLOPs, such as x=1x3x640x640; repeatable.",
-)
+@shape_option_for("Input shape for sizes and FLOPs")
 @fold_overridable_option
 @format_option
 def sites(
@@ -48,9 +44,8 @@ def sites(
 
     listing = api.sites(model, shapes=shape, fold_overridable=fold_overridable)
     text = to_json(listing) if format is Format.JSON else _text(listing, format)
-    click.echo(text, nl=False)
-    for notice in listing.notices:
-        click.echo(f"note: {printable(notice)}", err=True)
+    echo(text)
+    echo(lines_of((f"note: {notice}" for notice in listing.notices), Format.TEXT), err=True)
     return DONE
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtplug.cli.options import Format, epilog, format_option, path
+from trtplug.cli.options import Format, echo, epilog, format_option, lines_of, path
 from trtplug.errors import DONE, UsageError
 from trtplug.report.data import ReportCandidate
 from trtplug.report.rows import margin_words
-from trtplug.report.tables import markdown_text, render_grid, render_json, render_titled
-from trtplug.report.words import UNKNOWN, format_ratio, format_us, printable
+from trtplug.report.tables import render_grid, render_json, render_titled
+from trtplug.report.words import UNKNOWN, format_ratio, format_us
 from trtplug.settings import matches_any
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtplug.backends.tactic_table import CandidateTable, TacticLog
-    from trtplug.report.data import Report
+    from trtplug.report.data import Report, ReportCandidateTable, ReportLayer
 
 
 SCHEMA = "trtplug.candidates/1"
@@ -67,41 +67,33 @@ def candidate_tables(
     report: Report, wanted: tuple[str, ...], *, near_ties: bool
 ) -> list[Table] | None:
     """The selected tables of one report; None if it has no tables."""
-    joined = [
+    sources: list[tuple[ReportLayer | ReportCandidateTable, str | None, str | None]] = [
+        *((layer, layer.name, None) for layer in report.layers if layer.candidates),
+        *((table, None, table.op) for table in report.unjoined_candidates),
+    ]
+    found = [
         Table(
             target=report.target,
-            layer=layer.name,
-            op=None,
-            cache_key=layer.cache_key,
-            onnx_nodes=layer.onnx_nodes,
-            margin=layer.margin,
-            near_tie=layer.near_tie,
-            candidates=layer.candidates,
+            layer=layer,
+            op=op,
+            cache_key=each.cache_key,
+            onnx_nodes=each.onnx_nodes,
+            margin=each.margin,
+            near_tie=each.near_tie,
+            candidates=each.candidates,
         )
-        for layer in report.layers
-        if layer.candidates
+        for each, layer, op in sources
     ]
-    apart = [
-        Table(
-            target=report.target,
-            layer=None,
-            op=table.op,
-            cache_key=table.cache_key,
-            onnx_nodes=table.onnx_nodes,
-            margin=table.margin,
-            near_tie=table.near_tie,
-            candidates=table.candidates,
-        )
-        for table in report.unjoined_candidates
-    ]
-    found = [*joined, *apart]
     if not found:
         return None
-    return [t for t in found if _is_wanted(t, wanted) and (t.near_tie or not near_ties)]
+    return [
+        t
+        for t in found
+        if _is_named((t.name, *t.onnx_nodes), wanted) and (t.near_tie or not near_ties)
+    ]
 
 
-def _is_wanted(table: Table, wanted: tuple[str, ...]) -> bool:
-    names = (table.name, *table.onnx_nodes)
+def _is_named(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return not wanted or any(matches_any(name, wanted) for name in names)
 
 
@@ -164,8 +156,8 @@ def render_log(log: TacticLog, tables: Sequence[CandidateTable], form: Format) -
         ]
         head = ("from the cache", "formats", "runner", "time us", "tactic")
         shown.append(render_grid(head, hits, form, ("time us",)))
-    end = f"{len(tables):,} tables, {rows:,} rows, {len(log.hits):,} from the cache\n"
-    return "\n".join([*shown, *(f"warning: {w}\n" for w in log.warnings), end])
+    end = f"{len(tables):,} tables, {rows:,} rows, {len(log.hits):,} from the cache"
+    return "\n".join([*shown, lines_of([*(f"warning: {w}" for w in log.warnings), end], form)])
 
 
 def _logged(table: CandidateTable) -> dict[str, object]:
@@ -205,8 +197,7 @@ def _log_table(table: CandidateTable, form: Format) -> str:
     parts = (table.op, table.formats, _runner(table))
     title = "  ".join(filter(None, parts)) + nodes
     title += f"  margin {margin_words(table.margin, table.near_tie)}"
-    shown = f"### {markdown_text(title)}\n" if form is Format.MARKDOWN else printable(title)
-    return f"{shown}\n{render_grid(_HEAD, rows, form, _FIGURES)}"
+    return render_titled(title, render_grid(_HEAD, rows, form, _FIGURES), form)
 
 
 def _us(time_ms: float | None) -> str:
@@ -236,13 +227,17 @@ def tactics(file: Path, layer: tuple[str, ...], near_ties: bool, format: Format)
     text = _log_text(file)
     if text is not None:
         log = _read_log(file, text)
-        kept = [t for t in log.tables if _is_wanted_table(t, layer, near_ties=near_ties)]
-        click.echo(render_log(log, kept, format), nl=False)
+        kept = [
+            t
+            for t in log.tables
+            if _is_named((t.op, *t.onnx_layers), layer) and (t.near_tie or not near_ties)
+        ]
+        echo(render_log(log, kept, format))
         return DONE
     found = [candidate_tables(report, layer, near_ties=near_ties) for report in _reports(file)]
     recorded = [tables for tables in found if tables is not None]
     tables = [table for tables in recorded for table in tables] if recorded else None
-    click.echo(render_tactics(tables, format), nl=False)
+    echo(render_tactics(tables, format))
     return DONE
 
 
@@ -282,12 +277,6 @@ def _read_log(file: Path, text: str) -> TacticLog:
             "a bundle, a report and a VERBOSE log do, such as that of `trtexec --verbose`",
         )
     return log
-
-
-def _is_wanted_table(table: CandidateTable, wanted: tuple[str, ...], *, near_ties: bool) -> bool:
-    names = (table.op, *table.onnx_layers)
-    named = not wanted or any(matches_any(name, wanted) for name in names)
-    return named and (table.near_tie is True or not near_ties)
 
 
 def _reports(file: Path) -> list[Report]:

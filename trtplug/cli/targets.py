@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from trtplug.cli.options import Format, epilog, format_option
+from trtplug.cli.options import Format, echo, epilog, format_option
 from trtplug.errors import DONE
 from trtplug.report.tables import render_grid, render_json
 from trtplug.report.words import UNKNOWN, format_bytes
@@ -28,7 +28,7 @@ def targets(format: Format) -> int:
             {"name": p.name, "gpu": p.gpu, "sm": str(p.sm), "backends": builders[p.name]}
             for p in profiles
         ]
-        click.echo(render_json("trtplug.targets/1", {"targets": records}), nl=False)
+        echo(render_json("trtplug.targets/1", {"targets": records}))
         return DONE
     rows = [
         (
@@ -41,5 +41,5 @@ def targets(format: Format) -> int:
         for p in profiles
     ]
     head = ("target", "SM", "GPU", "memory", "builders here")
-    click.echo(render_grid(head, rows, format, ("memory",)), nl=False)
+    echo(render_grid(head, rows, format, ("memory",)))
     return DONE
