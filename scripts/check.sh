@@ -36,7 +36,7 @@ shell_syntax() {
   return "$status"
 }
 
-# Scripts carry no suffix: what they are stands in their first line.
+# Scripts have no suffix: their first line shows the language.
 python_scripts=()
 shell_scripts=(scripts/setup.sh)
 for file in scripts/* .ci/run; do

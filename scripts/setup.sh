@@ -15,7 +15,7 @@ MACHINE_LACKS=4
 unset CDPATH
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 
-# Settings of the user's that would send packages elsewhere, or bring foreign ones in.
+# User settings that would install packages elsewhere, or add others.
 unset PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX
 export PIP_USER=0
 
@@ -91,7 +91,7 @@ PY
 }
 
 # The moved checkout: an environment's scripts still name the old place.
-_stands_where_made() {
+_is_where_made() {
   [ ! -e "$1/trtplug-home" ] || [ "$(cat "$1/trtplug-home")" = "$REPO" ]
 }
 
@@ -114,7 +114,7 @@ _set_up_locked() {
   local extras="$1" python digest
   shift
   if command -v flock >/dev/null 2>&1; then flock 9 || true; fi
-  if ! { _is_whole "$VENV" && _stands_where_made "$VENV" && _runs_on_wanted_python "$VENV"; }; then
+  if ! { _is_whole "$VENV" && _is_where_made "$VENV" && _runs_on_wanted_python "$VENV"; }; then
     python="$(find_python)"
     say "making $VENV with $("$python" -V 2>&1)"
     { rm -rf "$VENV" && mkdir -p "$VENV"; } || lacking "the folder $REPO cannot be written to."
@@ -146,5 +146,5 @@ pip_install() {
   "$VENV/bin/python" -I -m pip --disable-pip-version-check install -qq --no-input "$@" 9<&- ||
     lacking "pip could not install: $*" \
       "Its message is above. It needs the Python package index (or a mirror set in pip's configuration)" \
-      "and about 2 GB of free disk space. Call this script again when that is mended."
+      "and about 2 GB of free disk space. Then run this script again."
 }

@@ -306,6 +306,13 @@ def test_every_module_and_folder_is_in_the_architecture():
     assert there == set(re.findall(r"`(\w+)/?`", first_column))
 
 
+def test_every_place_for_a_change_exists():
+    table = read(DOCS / "architecture.md").partition("## Where to make a change")[2]
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", table.partition("\n## ")[0])
+    assert [name for name in named if not (ROOT / "trtplug" / name).exists()] == []
+    assert len(named) > 20
+
+
 def test_every_variable_is_named():
     code = "\n".join(read(p) for p in (ROOT / "trtplug").rglob("*.py"))
     found = set(re.findall(r"environ\.get\(\"(TRTPLUG_\w+)\"", code))

@@ -22,7 +22,7 @@ else:
 
 
 DONE = 0  # everything asked for was done
-GATE_FAILED = 1  # done, but a gate failed: slower, inaccurate, differs from the manifest
+GATE_FAILED = 1  # done, but a check failed: files, outputs or locks differ, a kernel is wrong
 BAD_INPUT = 2  # wrong use, or input that cannot be used
 BUILD_FAILED = 3  # at least one build failed
 MACHINE_LACKS = 4  # this machine lacks something that the command needs
@@ -237,7 +237,7 @@ class ReferenceFailedError(TrtplugError, code="reference-failed", exit_status=BA
 class RewriteInvalidError(TrtplugError, code="rewrite-invalid", exit_status=BAD_INPUT):
     """ONNX's checker rejected the rewritten model; nothing was written."""
 
-    template = "{path}, rewritten, breaks the ONNX standard: {problem}"
+    template = "{path}, rewritten, is not valid ONNX: {problem}"
     hint_template = "check the original first: `python -m onnx.bin.checker MODEL`"
     path: str
     problem: str
@@ -246,7 +246,7 @@ class RewriteInvalidError(TrtplugError, code="rewrite-invalid", exit_status=BAD_
 class PrecisionError(TrtplugError, code="precision", exit_status=BAD_INPUT):
     """The model cannot be converted to this precision, or the precision changes nothing."""
 
-    template = "{path} cannot be made {precision}: {problem}"
+    template = "{path} cannot be converted to {precision}: {problem}"
     path: str
     precision: str
     problem: str
@@ -403,7 +403,7 @@ class BuildMemoryError(TrtplugError, code="build-memory", exit_status=BUILD_FAIL
 class PluginNameClashError(TrtplugError, code="plugin-name-clash", exit_status=BUILD_FAILED):
     """A plugin cannot be registered: its name, version and namespace are taken."""
 
-    template = "our plugin {ours} cannot be registered: {other} has that name already"
+    template = "trtplug's plugin {ours} cannot be registered: {other} already has its name"
     hint_template = "leave out its --plugin-library, or build with --plugin never"
     ours: str
     other: str
@@ -457,7 +457,7 @@ class LockMismatchError(TrtplugError, code="lock-mismatch", exit_status=BUILD_FA
 class LockUnqualifiedError(TrtplugError, code="lock-unqualified", exit_status=MACHINE_LACKS):
     """The lock was recorded with another GPU, driver or version and cannot be used here."""
 
-    template = "{path} is unqualified on this machine:{differences}"
+    template = "{path} was recorded with another GPU, driver or version:{differences}"
     hint_template = "record it again here: build without --locked"
     path: str
     differences: tuple[str, ...]

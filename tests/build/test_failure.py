@@ -81,4 +81,4 @@ def test_crash_shows_how_and_the_last_lines():
 def test_unsupported_says_who_could():
     error = unsupported("rtx-1.7:sm_90", Sm(90), "rtx", (Sm(86), Sm(89)))
     assert "it builds for sm_86, sm_89" in error.message
-    assert "TensorRT (enterprise) on a machine with a sm_90 GPU" in error.hint
+    assert "TensorRT (enterprise) on a machine with an sm_90 GPU" in error.hint

@@ -400,7 +400,7 @@ def test_target_of_another_backend_says_who_could_and_the_others_succeed(here, b
     ran = build(built, "--target", name, "--target", "sm_89", "--target", "sm_86")
     assert ran.status == 3
     assert "backend rtx cannot build for rtx-1.7:sm_90" in ran.err
-    assert "build it with TensorRT (enterprise) on a machine with a sm_90 GPU" in ran.err
+    assert "build it with TensorRT (enterprise) on a machine with an sm_90 GPU" in ran.err
     manifest = read_manifest(here / "out")
     assert [t.sm for t in manifest.targets] == ["sm_89", "sm_86"]
     assert [f.code for f in manifest.failures] == ["target-unsupported"]

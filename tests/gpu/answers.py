@@ -13,13 +13,13 @@ Answer = tuple[Word, str]
 
 _EXACT = 1e-3
 _LEAK_BYTES_A_CHANGE = 16 << 10
-"""Modules take tens of KiB; free memory is told in steps of 2 MiB."""
+"""Modules take tens of KiB; free memory is reported in steps of 2 MiB."""
 _ALIGNMENT_BYTES = 16
 
 
 def table(f: Facts) -> Answer:
     if not f["table"]:
-        return "no", f"{f['native_tables']} tables of native operations, none of the plugin's"
+        return "no", f"{f['native_tables']} tables of native operations, no table of the plugin"
     shown = ", ".join(f"{kernel} {number}" for kernel, number in f["candidates"])
     return "yes", f"it lists {shown}"
 

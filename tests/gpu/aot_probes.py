@@ -162,6 +162,6 @@ def _memory() -> tuple[Any, int]:
     """Free memory of the device (None: not told), and what this process holds, in bytes."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ask = getattr(ctypes.CDLL("libcuda.so.1"), "cuMemGetInfo_v2", None)
-    told = ask is not None and ask(ctypes.byref(free), ctypes.byref(total)) == 0
+    known = ask is not None and ask(ctypes.byref(free), ctypes.byref(total)) == 0
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return free.value if told else None, pages * os.sysconf("SC_PAGE_SIZE")
+    return free.value if known else None, pages * os.sysconf("SC_PAGE_SIZE")

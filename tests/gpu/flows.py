@@ -1,4 +1,4 @@
-"""The flows of the end-to-end tests, for real: each is a few command lines and what must come.
+"""Steps on a real GPU: each is a few command lines and the results that must follow.
 
 A flow runs in a folder of its own, `work/<name>`, and may read those of earlier flows beside it.
 What it saw goes into `facts`.
@@ -53,7 +53,7 @@ def run(here: Path, *arguments: object, status: int = 0, said: str = "") -> Ran:
 
 
 def build(here: Path, *flags: object, out: str = "out", status: int = 0, said: str = "") -> Ran:
-    """Builds `m.onnx` for the GPU at hand."""
+    """Builds `m.onnx` for the local GPU."""
     fixed = ("--backend", "trt", "--target", "local", "--out", out)
     return run(here, "build", "m.onnx", *fixed, *flags, status=status, said=said)
 
@@ -80,9 +80,9 @@ def whole(here: Path, out: str = "out") -> None:
 
 def doctor(here: Path, facts: Facts) -> None:
     """What trtplug finds here."""
-    told = json.loads(run(here, "doctor", "--format", "json").out)
-    (trt,) = (b for b in told["backends"] if b["name"] == "trt")
-    facts |= {"version": trt["version"], "sms": trt["sms"], "cuda_layer": told["cuda_layer"]}
+    doctor = json.loads(run(here, "doctor", "--format", "json").out)
+    (trt,) = (b for b in doctor["backends"] if b["name"] == "trt")
+    facts |= {"version": trt["version"], "sms": trt["sms"], "cuda_layer": doctor["cuda_layer"]}
     check(not trt["problem"], f"doctor: {trt['problem']}")
 
 

@@ -68,8 +68,8 @@ def look() -> Place:
     except subprocess.TimeoutExpired:
         return Place(missing=(f"an answer: looking for TensorRT took over {_LIMIT_S} s",))
     try:
-        told = json.loads(done.stdout.splitlines()[-1])
-        return Place(**{**told, "missing": tuple(told["missing"])})
+        found = json.loads(done.stdout.splitlines()[-1])
+        return Place(**{**found, "missing": tuple(found["missing"])})
     except (IndexError, ValueError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         words = f"a TensorRT that loads: looking for it ended with {done.returncode} ({last})"
@@ -108,7 +108,7 @@ def _tensorrt() -> tuple[str, bool, str]:
     """Version, whether it is the double, and what is wrong with it."""
     try:
         import tensorrt
-    except Exception as error:  # noqa: BLE001 - a foreign package: whatever it raises is told
+    except Exception as error:  # noqa: BLE001 - a foreign package: its errors are reported
         words = f"{type(error).__name__}: {error}"
         return "", False, f"enterprise TensorRT: pip install 'trtplug[trt]' ({words})"
     version: str = tensorrt.__version__

@@ -70,7 +70,7 @@ def run_all(
     steps: Iterable[Step],
     work: Path,
     limit_s: float,
-    told: Callable[[Outcome], None] = lambda _: None,
+    report: Callable[[Outcome], None] = lambda _: None,
 ) -> dict[str, Outcome]:
     """Runs steps in order, until the time is over; outcomes by name."""
     end = time.monotonic() + limit_s
@@ -86,7 +86,7 @@ def run_all(
         else:
             outcome = run_step(step, work, left_s)
         found[step.name] = outcome
-        told(outcome)
+        report(outcome)
     return found
 
 
@@ -133,12 +133,14 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:
 
 def _outcome(step: Step, folder: Path, status: int, seconds: float) -> Outcome:
     facts = _read(folder / FACTS) or {}
-    told = _read(folder / RESULT)
-    if told is None:
+    report = _read(folder / RESULT)
+    if report is None:
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         words = f"the step's process ended without a result ({how}); {LOG} has what it said"
         return Outcome(step=step, status="crashed", why=words, seconds=seconds, facts=facts)
-    return Outcome(step=step, status=told["status"], why=told["why"], seconds=seconds, facts=facts)
+    return Outcome(
+        step=step, status=report["status"], why=report["why"], seconds=seconds, facts=facts
+    )
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -121,7 +121,7 @@ def test_every_step_ends_and_every_question_has_a_line(site: Site, tmp_path: Pat
     # Nobody can mistake a line of it for one of a GPU.
     lines = [record for kind in found.values() for record in kind]
     assert {record["seen_on"] for record in lines} == {"double of TensorRT, no GPU"}
-    assert "nothing of this is about a GPU" in done.stdout
+    assert "no result is about a GPU" in done.stdout
     _answers(found["question"])
     _kept(out / NAME, machine["files"], (str(site.folder), str(site.work), str(tmp_path)))
     assert not (out / NAME / "pin" / "of-an-earlier-run").exists()

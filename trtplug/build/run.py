@@ -384,5 +384,5 @@ def unsupported(target: str, sm: Sm, backend: str, sms: Sequence[Sm]) -> TargetU
         target=target,
         backend=backend,
         supported=tuple(map(str, sms)),
-        who=f"build it with TensorRT (enterprise) on a machine with a {sm} GPU",
+        who=f"build it with TensorRT (enterprise) on a machine with an {sm} GPU",
     )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         "trtplug build det.onnx --target rtx4090 --shape x=1x3x640x640",
         "trtplug build --config trtplug.toml --precision fp16 --out bundle",
         statuses=(0, 1, 2, 3, 4),
-        failed="a gate failed: --repeat, --require-cache or --locked found a difference",
+        failed="--require-cache is not met",
     ),
 )
 @click.argument("model", type=path, required=False)

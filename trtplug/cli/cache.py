@@ -321,7 +321,7 @@ def import_file(file: Path, any_machine: bool, format: Format) -> int:
 @click.argument("file", type=path)
 @format_option
 def inspect_file(file: Path, format: Format) -> int:
-    """Show whose a timing cache is and what it holds.
+    """Show the GPU, TensorRT build and entries of a timing cache.
 
     FILE is any cache of TensorRT: trtexec's, ONNX Runtime's, or one of the store. It says which GPU
     and which build of TensorRT it is for, how many entries each runner has, and the slowest. It
