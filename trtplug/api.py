@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trtplug.bundle.engine_file import EngineHeader, read_header
-from trtplug.bundle.manifest import MANIFEST, Manifest, ManifestTarget, read_manifest
+from trtplug.bundle.manifest import (
+    MANIFEST,
+    Manifest,
+    ManifestTarget,
+    file_of,
+    read_manifest,
+)
 from trtplug.errors import DocumentError, FileUnreadableError, UsageError
 from trtplug.model.arguments import (
     IoPrecision,
@@ -343,19 +349,6 @@ def _summarize(file: Path, given: tuple[ShapeRange, ...]) -> ModelSummary:
     model = load_model(file)
     dynamic = any(spec.is_dynamic for spec in model.inputs)
     return summarize(model, None if dynamic and not given else resolve_ranges(model, given))
-
-
-def file_of(path: Path, name: str) -> Path:
-    """A file of a bundle of one target, or of a target's folder; any other path is the file."""
-    if not path.is_dir():
-        return path
-    if (path / name).is_file():
-        return path / name
-    folders = [path / t.sm for t in read_manifest(path).targets]
-    if len(folders) != 1:
-        names = " or ".join(f"{f.name}/{name}" for f in folders) or "a bundle with an engine"
-        raise UsageError(f"{path} has {len(folders)} of {name}", f"name one of them: {names}")
-    return folders[0] / name
 
 
 def _valid_model(model: PathLike) -> Model:

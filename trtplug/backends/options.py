@@ -16,6 +16,11 @@ from trtplug.settings import as_flag
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+JOBS = (1, 1024)
+REPEAT = (1, 1000)
+TIMEOUT_S = (0.1, 1e9)
+"""Least and most of what a build takes, here and on the command line."""
+
 Kind = Literal[
     "choice", "flag", "integer", "libraries", "names", "number", "path", "signed", "size", "switch",
     "text", "texts",

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from trtplug.backends.options import JOBS, REPEAT, TIMEOUT_S
 from trtplug.errors import UsageError
 from trtplug.model.arguments import (
     IoPrecision,
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from trtplug.lock.policy import TacticPolicy
     from trtplug.plan import Plan
     from trtplug.plugin.options import PluginOptions
-
-
-JOBS = (1, 1024)
-REPEAT = (1, 1000)
-TIMEOUT_S = (0.1, 1e9)
-"""Least and most of what a build takes, here and on the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

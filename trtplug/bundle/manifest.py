@@ -186,3 +186,16 @@ def unexpected_files(folder: Path, manifest: Manifest) -> list[str]:
     """Files of a bundle that its manifest does not list, with `/`, in order of their names."""
     found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
     return sorted(found - {f.path for f in manifest.every_file()} - {MANIFEST})
+
+
+def file_of(path: Path, name: str) -> Path:
+    """A file of a bundle of one target, or of a target's folder; any other path is the file."""
+    if not path.is_dir():
+        return path
+    if (path / name).is_file():
+        return path / name
+    folders = [path / t.sm for t in read_manifest(path).targets]
+    if len(folders) != 1:
+        names = " or ".join(f"{f.name}/{name}" for f in folders) or "a bundle with an engine"
+        raise UsageError(f"{path} has {len(folders)} of {name}", f"name one of them: {names}")
+    return folders[0] / name

@@ -14,16 +14,18 @@ import click
 from trtplug.backends.options import (
     BUILDER,
     ENGINE,
+    JOBS,
     LISTS,
     PLUGIN,
+    REPEAT,
     RUNNING,
     SELECTION,
+    TIMEOUT_S,
     BuildOptions,
     Option,
     TrtOptions,
     options_of,
 )
-from trtplug.build.api import JOBS, REPEAT, TIMEOUT_S
 from trtplug.cli.options import (
     IO_PRECISION_HELP,
     IO_PRECISIONS,
@@ -338,7 +340,7 @@ def read_policy(options: Mapping[str, Any]) -> TacticPolicy:
         UsageError: a bad value or combination.
         DocumentError: `--locked` names a folder that is not a bundle.
     """
-    from trtplug.api import file_of
+    from trtplug.bundle.manifest import file_of
     from trtplug.lock.lock import LOCK
     from trtplug.lock.policy import TacticOverrides, TacticPolicy, parse_pin
 
