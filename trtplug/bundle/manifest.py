@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtplug.document import read_document, to_json
+from trtplug.errors import UsageError
 from trtplug.files import file_inside
 from trtplug.plan import PlannedSite
 from trtplug.store import sha256_of
