@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.models import conv_relu, matmul, save
 from trtplug.cli.main import main
@@ -66,3 +68,42 @@ def test_a_request_that_changes_nothing_is_an_error(arguments, words, tmp_path, 
     assert main(["build", model, "--target", "sm_89", "--out", str(out), *arguments]) == 2
     assert words in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("precision", ["keep", "fp16"])
+def test_operations_are_those_of_the_model_or_the_report_says_what_is_missing(tmp_path, precision):
+    """A 1x1 convolution that RTX makes a matrix product without ONNX names in FP16."""
+    draw = np.random.default_rng(0)
+    shapes = {"w0": (512, 512, 3, 3), "w1": (256, 512, 1, 1)}
+    weights = [
+        numpy_helper.from_array((draw.standard_normal(s) * 0.05).astype(np.float32), name)
+        for name, s in shapes.items()
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], "c0", pads=[1] * 4),
+        helper.make_node("Relu", ["a"], ["r"], "r0"),
+        helper.make_node("Conv", ["r", "w1"], ["b"], "pw"),
+        helper.make_node("AveragePool", ["b"], ["y"], "pool", kernel_shape=[7, 7], strides=[7, 7]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 512, 14, 14))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 256, 2, 2))],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path, out = save(model, tmp_path / "m.onnx"), tmp_path / "out"
+    given = ("--target", "sm_89", "--out", str(out), "--precision", precision)
+    assert main(["build", str(path), *given]) == 0
+    report = json.loads((out / "sm_89/report.json").read_text())
+    pointwise = 2 * 256 * 512 * 14 * 14
+    named = {node for layer in report["layers"] for node in layer["onnx_nodes"]}
+    told = [w for w in report["warnings"] if "named by no layer" in w]
+    assert ("pw" in named) == (told == [])
+    if told:
+        assert f"{pointwise:,}" in told[0]
+        assert told[0].endswith(": pw.")
+        assert "reformat" not in {x["added"] for x in report["layers"] if x["constants"]}
+    else:
+        assert report["totals"]["flops"] > pointwise

@@ -166,6 +166,13 @@ def test_what_the_builder_added(inputs, outputs, kind):
     assert added_kind(layer("l", "kgen", inputs, outputs)) == kind
 
 
+def test_what_holds_weights_is_no_reformat():
+    # As RTX makes of a 1x1 convolution in FP16: one input, one output, other layouts, no nodes.
+    ends = ([tensor("a", (4, 1), strides=(1, 4))], [tensor("b", (4, 1), strides=(1, 1))])
+    weights = [tensor("w", (4, 4))]
+    assert added_kind(layer("__myl_Fc_myl0_38", "gemm", *ends, constants=weights)) == "other"
+
+
 @pytest.mark.parametrize(
     ("kind", "tactic", "kernel"),
     [

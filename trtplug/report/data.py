@@ -30,7 +30,7 @@ SiteChoice = Literal["plugin", "native"]
 Added = Literal["reformat", "cast", "copy", "fill", "sync", "other"]
 """What a layer that holds no ONNX node does: another layout, another type, neither of the two;
 `fill`: it makes a constant, from no input; `sync`: it touches no tensor; `other`: it has several
-inputs or outputs."""
+inputs or outputs, or holds weights; what it computes is not known."""
 
 BoundBy = Literal["memory", "matrix", "vector"]
 

@@ -141,7 +141,8 @@ def added_kind(layer: EngineLayer) -> Added:
     """What a layer without ONNX nodes does."""
     if not layer.inputs:
         return "fill" if layer.outputs else "sync"
-    if len(layer.inputs) != 1 or len(layer.outputs) != 1:
+    # RTX names no ONNX nodes in matrix products that it makes of 1x1 convolutions in FP16.
+    if layer.constants or len(layer.inputs) != 1 or len(layer.outputs) != 1:
         return "other"
     source, result = layer.inputs[0], layer.outputs[0]
     if source.dtype != result.dtype:

@@ -182,7 +182,31 @@ def make_report(inputs: ReportInputs) -> Report:
         onnx_nodes={label: node.op_type for label, node in facts.nodes.items()},
         totals=report_totals(counted, sites, near_misses),
         assumptions=(*_ran(inputs), *_about_profiles(layers, counted), *ASSUMPTIONS),
-        warnings=(*_warnings(inputs), *plugin_warnings(sites, layers, offer)),
+        warnings=(
+            *_warnings(inputs),
+            *_unaccounted(facts, layers),
+            *plugin_warnings(sites, layers, offer),
+        ),
+    )
+
+
+_SHOWN = 5
+"""Nodes named where some are in no layer."""
+
+
+def _unaccounted(facts: ModelFacts, layers: tuple[ReportLayer, ...]) -> Iterator[str]:
+    """Nodes that compute and that no layer names: the totals lack their operations."""
+    if not layers:
+        return
+    named = {node for layer in layers for node in layer.onnx_nodes}
+    flops = {label: facts.flops(label) or 0 for label in facts.nodes if label not in named}
+    lost = sorted((label for label in flops if flops[label]), key=lambda n: -flops[n])
+    if not lost:
+        return
+    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    yield (
+        f"{len(lost)} ONNX nodes with {sum(flops.values()):,} floating-point operations are named "
+        f"by no layer, so the total lacks them: {', '.join(lost[:_SHOWN])}{more}."
     )
 
 
