@@ -67,6 +67,15 @@ def test_built_with_progress(tmp_path: Path):
     assert {t for t, _ in events} == {"rtx-1.7:sm_80"}
 
 
+def test_a_note_of_the_child_is_a_line_of_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO", "trtplug")
+    events: list[tuple[str, Event]] = []
+    (outcome,) = run(tmp_path, "notes", events=events)
+    assert outcome.status == "built"
+    assert "note" not in {e["event"] for _, e in events}
+    assert "build for rtx-1.7:sm_80: not kept on one processor: no" in caplog.messages
+
+
 @pytest.mark.parametrize(
     ("action", "status", "how", "words"),
     [

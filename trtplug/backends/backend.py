@@ -85,6 +85,7 @@ class Backend(Protocol):
 
     def problem(self) -> str:
         """Why it cannot build here; empty where it can."""
+        return "" if self.version() else "it is not installed"
 
     def check_options(self, options: BuildOptions) -> None:
         """Refuses what the installed builder does not have.
@@ -95,6 +96,8 @@ class Backend(Protocol):
 
     def device_fingerprint(self) -> str:
         """What an engine depends on beside its SM, such as GPU and driver; empty for nothing."""
+        return ""
 
     def passed_on(self) -> tuple[str, ...]:
-        """Environment variables that its child is given beside the usual ones."""
+        """Environment variables that its child gets too; any of them may change the engine."""
+        return ()

@@ -57,7 +57,7 @@ class BuildRequest:
 
 
 def _padded(line: str) -> str:
-    """A line of whole blocks, so that its length does not tell how long the paths in it are.
+    """A line of whole blocks, so that its length does not depend on the paths in it.
 
     What a child allocates before it builds shows in the engine: the compiler orders some of its
     work by address.
@@ -66,11 +66,12 @@ def _padded(line: str) -> str:
 
 
 EventKind = Literal[
-    "ready", "waiting", "pass", "phase", "step", "end", "built", "refused", "failed", "unwritable"
-]
-"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `pass`: the
-build has several, and this one begins (`number`, `of`). `phase`, `step`, `end`: progress. The last
-four end a build."""
+    "ready", "note", "waiting", "pass", "phase", "step", "end",
+    "built", "refused", "failed", "unwritable",
+]  # fmt: skip
+"""`ready`: the builder is loaded. `note`: a line (`text`) for the parent's log. `waiting`: for the
+GPU, which another build holds. `pass`: the build has several, and this one begins (`number`, `of`).
+`phase`, `step`, `end`: progress. The last four end a build."""
 
 ENDS = ("built", "refused", "failed", "unwritable")
 """`unwritable`: the system refused a file in the request's folder; a full disk, most often."""

@@ -6,7 +6,6 @@ turns every end, a crash too, into an Outcome.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import logging
@@ -91,7 +90,7 @@ class Children:
         self._idle: list[_Child] = []
         self._busy: list[_Child] = []
         self._ended: list[_Child] = []
-        """Told how their build went; taking their memory down takes a while longer."""
+        """Their build is over; it takes the system a while longer to free their memory."""
 
     def __enter__(self) -> Children:
         return self
@@ -184,6 +183,8 @@ class Children:
             event = json.loads(line)
             if event["event"] in ENDS:
                 child.end = event
+            elif event["event"] == "note":
+                _log.info("build for %s: %s", _request(child).target, event["text"])
             else:
                 child.loaded = True
                 on_event(_request(child).target, event)
@@ -209,7 +210,7 @@ class Children:
 def _tell(child: _Child, line: str) -> None:
     assert child.process.stdin is not None
     # A child that is dead already shows at its stdout; the broken pipe says nothing more.
-    with contextlib.suppress(BrokenPipeError):
+    with launch.ignoring(BrokenPipeError):
         child.process.stdin.write(line.encode() + b"\n")
         child.process.stdin.flush()
 
@@ -228,7 +229,8 @@ def _resident_bytes(pid: int) -> int:
     """Resident size of a process; 0 where it has ended. Source: proc_pid_statm(5), field 2."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    except OSError:
+    except OSError as error:
+        _log.debug("process %d has ended: %s", pid, error)
         return 0
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
 
@@ -262,6 +264,7 @@ def _reap(child: _Child) -> int:
     try:
         return child.process.wait(_LINGER_S)
     except subprocess.TimeoutExpired:
+        _log.info("process %d has not ended in %g s: killed", child.process.pid, _LINGER_S)
         launch.kill(child.process)
         return 0
 
@@ -289,7 +292,8 @@ def _last_lines_of(child: _Child) -> tuple[str, ...]:
     try:
         with (Path(_request(child).folder) / "build.log").open("rb") as log:
             return _tail(log)
-    except OSError:
+    except OSError as error:
+        _log.debug("no log of the build: %s", error)
         return _tail(child.stderr)
 
 

@@ -72,7 +72,7 @@ def account(
 
 
 def _hits(before: Mapping[str, str], asked: Collection[str] | None) -> int | None:
-    """An empty cache has none, whatever was asked for."""
+    """An empty cache has none."""
     if not before:
         return 0
     return None if asked is None else len(set(asked) & before.keys())

@@ -205,7 +205,8 @@ def _flaw_of(file: Path) -> Flaw:
     """`older` for a document of ours of another version, `corrupt` for anything else."""
     try:
         name = schema_name(read_text(file)) or ""
-    except FileUnreadableError:
+    except FileUnreadableError as error:
+        _log.debug("the sidecar cannot be read: %s", error)
         return "corrupt"
     ours, _, major = SCHEMA.partition("/")
     kind, _, version = name.partition("/")
@@ -250,10 +251,11 @@ def _sync(folder: Path) -> None:
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """Tells one file under a name from the next one; None where there is none."""
+    """Differs for the next file of that name; None where there is none."""
     try:
         status = file.stat()
-    except OSError:
+    except OSError as error:
+        _log.debug("no timing cache: %s", error)
         return None
     return status.st_ino, status.st_mtime_ns
 

@@ -3,7 +3,7 @@
 A build attaches what `attach` gives, and hands what it ends with to `publish`. Nothing that is
 foreign, damaged, of another version or refused by TensorRT is ever attached: it is quarantined
 under a name that says why. `publish` merges under a lock, by TensorRT's own combine, so that
-processes that build at once lose none of each other's entries.
+processes that build at once lose no entry of each other.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class TimingCacheStore:
             merged = _with_new(api, found, made, values)
         if merged is None:
             # What the store has stays; nothing of either is lost.
-            moved = self._keep_apart(identity, made)
+            moved = self._quarantine_made(identity, made)
             _log.info("timing cache %s stays as it is: see %s", identity.entry_id, moved)
             return None, "TensorRT does not combine the build's cache with the store's", moved
         builds = found.sidecar.builds if found else ()
@@ -204,7 +204,7 @@ class TimingCacheStore:
             file.rename(away / file.name)
         return away.name
 
-    def _keep_apart(self, identity: CacheIdentity, made: bytes) -> str:
+    def _quarantine_made(self, identity: CacheIdentity, made: bytes) -> str:
         away = self._away(identity.entry_id, "uncombined")
         (away / "made.cache").write_bytes(made)
         return away.name
@@ -223,7 +223,7 @@ class TimingCacheStore:
         """
         import filelock
 
-        # Apart from the entries, and never removed: whoever waits must wait for the same file.
+        # Outside the entries, and never removed: whoever waits must wait for the same file.
         locks = self.root / "locks"
         with as_output_error(self.root):
             locks.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def _with_new(
 def _build(accounting: Accounting, word: CacheWord, model_sha256: str) -> CacheBuild:
     now = datetime.datetime.now(datetime.timezone.utc)
     return CacheBuild(
-        when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # so fine that it tells builds apart
+        when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # microseconds: builds differ in it
         tool_version=trtplug.__version__,
         model_sha256=model_sha256,
         word=word,

@@ -1,7 +1,7 @@
 """What trtplug asks of CUDA: a device, streams, events, buffers, kernels.
 
 Addresses are plain integers; as arguments of a kernel they are `numpy.uint64`, since both packages
-tell by its type what an argument is.
+see by its type what an argument is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The child process that builds with enterprise TensorRT, on the local GPU.
 
 Beside `engine` and `build.log` it leaves `timing.cache` and, from the trial run, `inspector.json`.
-The log is always in full: candidate tables stand nowhere else.
+The log is always in full: candidate tables are nowhere else.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class TrtAdapter:
 
         return tensorrt
 
-    def begin(self, request: BuildRequest) -> None:
-        """Nothing: threads of the builder may run where they like, since bytes differ anyway."""
+    def begin(self, request: BuildRequest) -> list[str]:  # noqa: ARG002
+        """Nothing: threads of the builder may run anywhere, since bytes differ anyway."""
+        return []
 
     def open_log(self, trt: Any, folder: Path, *, verbose: bool) -> BuildLog:  # noqa: ARG002
         """Starts the log."""
