@@ -1,4 +1,4 @@
-"""Choosing a backend, and the GPU at hand."""
+"""Choosing a backend, and the local GPU."""
 
 from __future__ import annotations
 

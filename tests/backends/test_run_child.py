@@ -46,11 +46,11 @@ def run(
     folder: Path, *actions: str, jobs: int = 2, events: list[tuple[str, Event]] | None = None,
     **limits: float,
 ) -> list[Outcome]:  # fmt: skip
-    heard = events if events is not None else []
+    received = events if events is not None else []
     begun = time.monotonic()
     with Children(CHILD, jobs, Limits(**limits)) as children:  # type: ignore[arg-type]
         children.submit([request(folder, a, i) for i, a in enumerate(actions)])
-        outcomes = list(children.outcomes(lambda target, event: heard.append((target, event))))
+        outcomes = list(children.outcomes(lambda target, event: received.append((target, event))))
     assert time.monotonic() - begun < PROMPT_S
     assert children_of(os.getpid()) == []
     return sorted(outcomes, key=lambda o: o.target)

@@ -49,12 +49,12 @@ class Outcome:
     seconds: float
     peak_bytes: int
     """Largest resident size of the child."""
-    builder_version: str
-    library: str
+    builder_version: str = ""
+    library: str = ""
     """File name of the builder's library, as loaded."""
-    engine_sha256: str
+    engine_sha256: str = ""
     """Of the builder's buffer, before it was written."""
-    aslr_off: bool
+    aslr_off: bool = False
     """Whether address-space randomisation was off in the child."""
     error: Mapping[str, object] | None = None
     """What the child itself found wrong, as `errors.error_to_plain` has it."""

@@ -52,17 +52,13 @@ class BuildRequest:
     """Whether the log is kept in full, which takes longer."""
 
     def to_json(self) -> str:
-        """One line."""
-        return _padded(json.dumps(asdict(self)))
+        """One line, of whole blocks: its length does not depend on the paths in it.
 
-
-def _padded(line: str) -> str:
-    """A line of whole blocks, so that its length does not depend on the paths in it.
-
-    What a child allocates before it builds shows in the engine: the compiler orders some of its
-    work by address.
-    """
-    return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
+        What a child allocates before it builds shows in the engine: the compiler orders some of its
+        work by address.
+        """
+        line = json.dumps(asdict(self))
+        return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
 
 
 EventKind = Literal[

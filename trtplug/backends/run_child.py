@@ -25,7 +25,6 @@ from trtplug.backends.request import ENDS, BuildRequest, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
 
 _log = logging.getLogger(__name__)
 
@@ -95,12 +94,7 @@ class Children:
     def __enter__(self) -> Children:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for child in (*self._idle, *self._busy, *self._ended):
             launch.kill(child.process)
             assert child.process.stdout is not None
@@ -170,7 +164,11 @@ class Children:
         cpu = next((c for c in cpus if c not in taken), cpus[0])
         child.request = dataclasses.replace(request, cpu=cpu)
         child.started = time.monotonic()
-        _tell(child, child.request.to_json())
+        assert child.process.stdin is not None
+        # A child that is dead already shows at its stdout.
+        with launch.ignoring(BrokenPipeError):
+            child.process.stdin.write(child.request.to_json().encode() + b"\n")
+            child.process.stdin.flush()
         self._busy.append(child)
 
     def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
@@ -207,14 +205,6 @@ class Children:
                 launch.kill(child.process)
 
 
-def _tell(child: _Child, line: str) -> None:
-    assert child.process.stdin is not None
-    # A child that is dead already shows at its stdout; the broken pipe says nothing more.
-    with launch.ignoring(BrokenPipeError):
-        child.process.stdin.write(line.encode() + b"\n")
-        child.process.stdin.flush()
-
-
 def _request(child: _Child) -> BuildRequest:
     assert child.request is not None
     return child.request
@@ -241,6 +231,7 @@ def _outcome(child: _Child) -> Outcome:
     status, how, reasons = _ending(child, end)
     _log.info("build for %s: %s %s", request.target, status, how)
     facts = end or {}
+    names = ("builder_version", "library", "engine_sha256", "aslr_off", "error", "trial")
     return Outcome(
         target=request.target,
         folder=request.folder,
@@ -250,12 +241,7 @@ def _outcome(child: _Child) -> Outcome:
         warnings=tuple(facts.get("warnings", ())),
         seconds=time.monotonic() - child.started,
         peak_bytes=max(child.peak_bytes, int(facts.get("peak_bytes", 0))),
-        builder_version=str(facts.get("builder_version", "")),
-        library=str(facts.get("library", "")),
-        engine_sha256=str(facts.get("engine_sha256", "")),
-        aslr_off=bool(facts.get("aslr_off", False)),
-        error=facts.get("error"),
-        trial=str(facts.get("trial", "")),
+        **{name: facts[name] for name in names if name in facts},
     )
 
 

@@ -17,8 +17,8 @@ from trtplug.timing.files import (
     Flawed,
     Sidecar,
     read_entry,
+    read_values,
     unexpected_files,
-    winners_of,
 )
 from trtplug.timing.identity import machine_differences
 
@@ -205,9 +205,7 @@ def _verified(
     if api is None or stored.sidecar is None or stored.problem or stored.differs_here:
         return stored
     entry = read_entry(store.folder(stored.sidecar.identity), None)
-    values = api.read(entry.blob) if isinstance(entry, CacheEntry) else None
-    if values is None:
-        return dataclasses.replace(stored, problem="refused: TensorRT does not take it")
-    if winners_of(values) != stored.sidecar.winners:
-        return dataclasses.replace(stored, problem="corrupt: other keys than its sidecar lists")
+    values = read_values(entry, api) if isinstance(entry, CacheEntry) else entry
+    if values is None or isinstance(values, Flawed):
+        return dataclasses.replace(stored, problem=str(values or "it was removed meanwhile"))
     return stored

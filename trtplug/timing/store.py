@@ -9,6 +9,7 @@ processes that build at once lose no entry of each other.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import logging
 import secrets
@@ -29,6 +30,7 @@ from trtplug.timing.files import (
     Flawed,
     make_sidecar,
     read_entry,
+    read_values,
     winners_of,
     write_entry,
 )
@@ -144,17 +146,16 @@ class TimingCacheStore:
             OutputError: the store cannot be written.
         """
         values = api.read(made)
+        outcome = _outcome(attached, values, asked)
         if values is None:
-            return _unread(attached)
-        accounting, word = _accounted(attached, values, asked)
-        build = _build(accounting, word, model_sha256)
+            return outcome
+        build = _build(outcome, model_sha256)
         with self.locked(attached.identity.entry_id):
             sha256, problem, moved = self._merge(attached.identity, api, made, values, build)
-        return CacheOutcome(
-            word=word,
+        return dataclasses.replace(
+            outcome,
             reason=attached.rejected or problem,
             quarantined=attached.quarantined or moved,
-            accounting=accounting,
             sha256=sha256,
         )
 
@@ -162,12 +163,8 @@ class TimingCacheStore:
         found = read_entry(self.folder(identity), identity)
         if not isinstance(found, CacheEntry):
             return found
-        values = api.read(found.blob)
-        if values is None:
-            return Flawed(flaw="refused", detail="TensorRT does not take it")
-        if winners_of(values) != found.sidecar.winners:
-            return Flawed(flaw="corrupt", detail="it holds other keys than its sidecar lists")
-        return found
+        values = read_values(found, api)
+        return values if isinstance(values, Flawed) else found
 
     def _merge(
         self,
@@ -237,37 +234,33 @@ class TimingCacheStore:
 
 def unpublished(attached: Attached, api: TimingCacheApi, made: bytes, reason: str) -> CacheOutcome:
     """What a build did with a cache that no other build is to have; nothing is published."""
-    values = api.read(made)
+    return _outcome(attached, api.read(made), None, reason)
+
+
+def _outcome(
+    attached: Attached,
+    values: Mapping[str, CacheValue] | None,
+    asked: Collection[str] | None,
+    reason: str = "",
+) -> CacheOutcome:
+    """What a build did, with nothing published."""
     if values is None:
-        return _unread(attached)
-    accounting, word = _accounted(attached, values, None)
+        word: CacheWord = "rejected"
+        reason = "TensorRT does not read the cache that the build ended with"
+        accounting = account(attached.before, attached.before)
+    else:
+        accounting = account(attached.before, winners_of(values), asked)
+        word = cache_word(
+            accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
+        )
+        reason = attached.rejected or reason
     return CacheOutcome(
         word=word,
-        reason=attached.rejected or reason,
+        reason=reason,
         quarantined=attached.quarantined,
         accounting=accounting,
         sha256=None,
     )
-
-
-def _unread(attached: Attached) -> CacheOutcome:
-    return CacheOutcome(
-        word="rejected",
-        reason="TensorRT does not read the cache that the build ended with",
-        quarantined=attached.quarantined,
-        accounting=account(attached.before, attached.before),
-        sha256=None,
-    )
-
-
-def _accounted(
-    attached: Attached, values: Mapping[str, CacheValue], asked: Collection[str] | None
-) -> tuple[Accounting, CacheWord]:
-    accounting = account(attached.before, winners_of(values), asked)
-    word = cache_word(
-        accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
-    )
-    return accounting, word
 
 
 def combined(
@@ -300,13 +293,14 @@ def _with_new(
     return combined(api, found.blob, made, held | values.keys())
 
 
-def _build(accounting: Accounting, word: CacheWord, model_sha256: str) -> CacheBuild:
+def _build(outcome: CacheOutcome, model_sha256: str) -> CacheBuild:
+    accounting = outcome.accounting
     now = datetime.datetime.now(datetime.timezone.utc)
     return CacheBuild(
         when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # microseconds: builds differ in it
         tool_version=trtplug.__version__,
         model_sha256=model_sha256,
-        word=word,
+        word=outcome.word,
         keys_before=accounting.before,
         keys_after=accounting.after,
         hits=accounting.hits,

@@ -1,4 +1,4 @@
-"""What RTX is said to do, held against the bindings themselves."""
+"""What RTX is said to do, compared with the bindings themselves."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ class TrtAdapter:
         trt.init_libnvinfer_plugins(logger, "")
         builder, error = _make_builder(trt, logger)
         if error is not None:
-            refused = Network(log, None, None, None)
-            refused.error = error
-            return refused
+            return Network(log, error=error)
         problems = load_plugins(builder.get_plugin_registry(), options)
         if request.plugin_kit is not None and not problems:
             error = self._offer(trt, builder, logger, request)
@@ -73,9 +71,7 @@ class TrtAdapter:
         )
         parser = trt.OnnxParser(network, logger)
         if problems or error:
-            refused = Network(log, builder, network, parser)
-            refused.refusals, refused.error = problems, error
-            return refused
+            return Network(log, builder, network, parser, problems, error)
         set_parser_flags(trt, parser, options)
         return parse_model(builder, network, parser, log, request)
 
