@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trtplug.backends.backend import Backend
 from trtplug.backends.rtx.backend import RtxBackend
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 CHILD = (sys.executable, "-I", "-S", str(Path(__file__).with_name("double_child.py")))
 
 
-class DoubleBackend:
+class DoubleBackend(Backend):
     """What its child does is the stem of the model's name, see `double_child`."""
 
     name = "rtx"
@@ -32,14 +33,5 @@ class DoubleBackend:
     def how_to_get(self) -> str:
         return "it is always there"
 
-    def problem(self) -> str:
-        return ""
-
     def check_options(self, options: BuildOptions) -> None:
         RtxBackend().check_options(options)
-
-    def device_fingerprint(self) -> str:
-        return ""
-
-    def passed_on(self) -> tuple[str, ...]:
-        return ()

@@ -38,6 +38,11 @@ def build():
     )
 
 
+def notes():
+    emit(event="note", text="not kept on one processor: no")
+    build()
+
+
 def tactics():
     """Leaves what a builder with an editable timing cache does: tables, layers, cache, sidecar."""
     given = os.path.dirname(request["model"])  # noqa: PTH120

@@ -1,4 +1,4 @@
-"""Choosing a backend, and the GPU at hand."""
+"""Choosing a backend, and the local GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_unknown_name_lists_the_backends():
 
 @pytest.mark.parametrize("name", ["auto", "rtx"])
 def test_not_installed_says_how_to_get_it_and_auto_never_takes_null(monkeypatch, name: str):
-    monkeypatch.setattr(rtx, "installed_version", lambda name: None)
+    monkeypatch.setattr(rtx, "installed_version", lambda *names: None)
     with pytest.raises(BackendMissingError) as caught:
         choose_backend(name)
     assert caught.value.exit_status == MACHINE_LACKS

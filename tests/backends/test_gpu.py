@@ -1,4 +1,4 @@
-"""The GPU at hand, through a driver library that shows one."""
+"""The local GPU, through a driver library that shows one."""
 
 from __future__ import annotations
 

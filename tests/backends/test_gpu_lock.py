@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GPU = Gpu(name="NVIDIA H200", sm=Sm(90), uuid="00112233445566778899aabbccddeeff")
 
 
-def test_second_one_is_refused_and_told_who_holds_it(tmp_path: Path):
+def test_second_one_is_refused_and_the_holder_is_named(tmp_path: Path):
     with holding_gpu(GPU, wait=False, folder=tmp_path):
         with (
             pytest.raises(GpuBusyError) as caught,

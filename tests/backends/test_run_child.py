@@ -46,11 +46,11 @@ def run(
     folder: Path, *actions: str, jobs: int = 2, events: list[tuple[str, Event]] | None = None,
     **limits: float,
 ) -> list[Outcome]:  # fmt: skip
-    heard = events if events is not None else []
+    received = events if events is not None else []
     begun = time.monotonic()
     with Children(CHILD, jobs, Limits(**limits)) as children:  # type: ignore[arg-type]
         children.submit([request(folder, a, i) for i, a in enumerate(actions)])
-        outcomes = list(children.outcomes(lambda target, event: heard.append((target, event))))
+        outcomes = list(children.outcomes(lambda target, event: received.append((target, event))))
     assert time.monotonic() - begun < PROMPT_S
     assert children_of(os.getpid()) == []
     return sorted(outcomes, key=lambda o: o.target)
@@ -65,6 +65,15 @@ def test_built_with_progress(tmp_path: Path):
     assert outcome.seconds > 0
     assert [e["event"] for _, e in events] == ["ready", "phase", "step", "end"]
     assert {t for t, _ in events} == {"rtx-1.7:sm_80"}
+
+
+def test_a_note_of_the_child_is_a_line_of_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO", "trtplug")
+    events: list[tuple[str, Event]] = []
+    (outcome,) = run(tmp_path, "notes", events=events)
+    assert outcome.status == "built"
+    assert "note" not in {e["event"] for _, e in events}
+    assert "build for rtx-1.7:sm_80: not kept on one processor: no" in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_what_the_release_lacks_is_refused_before_anything_is_built(
     assert not (site.work / "out").exists()
 
 
-def test_what_the_bindings_lack_whatever_their_version_says(site: Site):
+def test_what_the_bindings_lack_is_refused_for_any_version(site: Site):
     # As if the package said 11.4 and the library beside it were older.
     site.script(release="11.0")
     err = refused(build(site, "--build-route", "-double_tile=2"), 3, "build-failed")
@@ -289,7 +289,7 @@ def test_without_the_trial_run_nothing_is_said_about_runs(site: Site):
 def test_without_a_cuda_package_it_says_how_to_get_one(tmp_path: Path):
     site = make_site(tmp_path, cuda_package=None)
     save(conv_relu(), site.work / "m.onnx")
-    # Whatever the environment of the tests holds.
+    # In any environment of the tests.
     (site.folder / "sitecustomize.py").write_text(
         "import trtplug.settings as d\n"
         "ask, gone = d.installed_version, ('pycuda', 'cuda-core')\n"

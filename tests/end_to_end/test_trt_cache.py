@@ -80,7 +80,7 @@ def test_another_model_of_the_same_flags_shares_the_entry(site: Site):
     assert site.trtplug("lock", "diff", "out", "again").status == 0
 
 
-def test_other_flags_are_another_entry_and_a_wish_is_none(site: Site):
+def test_other_flags_are_another_entry_and_a_pin_is_not(site: Site):
     target_of(site, build(site, "--no-tf32", "--out", "b"))
     assert cache_of(site, "b")["word"] == "cold"
     target_of(site, build(site, "--no-trial-run", "--out", "c"))

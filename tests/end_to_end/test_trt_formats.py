@@ -95,10 +95,12 @@ def test_a_hash_that_no_combination_has_names_those_of_all(site: Site, tactic: s
 
 
 @pytest.mark.parametrize("flag", ["--pin", "--ban", "--prefer"])
-def test_wishes_where_no_table_is_kept_are_errors(site: Site, flag: str):
+def test_pins_bans_and_preferences_without_a_table_are_errors(site: Site, flag: str):
     """At level 0 the cache holds nothing, so that nothing can be edited."""
-    wish = f"conv1={LINEAR}" if flag == "--pin" else "*64x32x64*" if flag == "--prefer" else "sm90*"
-    ran = build(site, flag, wish, "--optimization-level", "0")
+    given = (
+        f"conv1={LINEAR}" if flag == "--pin" else "*64x32x64*" if flag == "--prefer" else "sm90*"
+    )
+    ran = build(site, flag, given, "--optimization-level", "0")
     assert "conv" in refused(ran, 2, "tactic-unavailable")
 
 

@@ -99,7 +99,7 @@ def test_a_replay_has_the_tactics_of_the_lock_and_times_nothing(
 
 
 def test_a_build_without_the_lock_would_differ(site: Site):
-    """What the replay above is held against."""
+    """What the replay above is compared with."""
     site.script(drift=1)
     target_of(site, build(site, "--no-timing-cache", "--out", "new"), "new")
     assert site.trtplug("lock", "diff", "out", "new").status == 1
@@ -336,7 +336,7 @@ def test_another_machine_is_unqualified(site: Site, tmp_path: Path, what: str):
         target_of(site, replay(site), "again")
 
 
-# --- another wish -----------------------------------------------------------------------------
+# --- another pin ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

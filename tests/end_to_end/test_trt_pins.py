@@ -94,7 +94,7 @@ def test_the_recorded_winners_go_to_the_store_and_the_edited_ones_do_not(site: S
     assert SLOW not in {kernel for kernel, _ in chosen(site, "plain")}
 
 
-def test_every_layer_is_recorded_whatever_the_store_holds(built: Site):
+def test_every_layer_is_recorded_with_a_full_store_too(built: Site):
     """A hit prints no table, so the first pass begins with an empty cache; pinned by its hash."""
     site = built
     layer = report_of(site)["layers"][2]
@@ -120,7 +120,7 @@ def test_a_preference_is_taken_where_there_is_one(site: Site):
     assert chosen(site) == [(SLOW, "prefer")] * 3
 
 
-def test_wishes_that_the_builder_grants_anyway_change_nothing(built: Site):
+def test_choices_that_the_builder_makes_anyway_change_nothing(built: Site):
     site = built
     kernel = report_of(site)["layers"][0]["kernel"]
     ran = build(site, "--pin", f"conv0={kernel}", "--ban", "cudnn*", "--out", "b")
@@ -129,7 +129,7 @@ def test_wishes_that_the_builder_grants_anyway_change_nothing(built: Site):
     assert chosen(site, "b") == chosen(site)
 
 
-def test_wishes_in_the_config_and_the_engine_store(site: Site):
+def test_pins_in_the_config_and_the_engine_store(site: Site):
     (site.work / "trtplug.toml").write_text(
         "[build]\nbackend = 'trt'\ntarget = ['local']\nmodel = 'm.onnx'\n"
         f"pin = ['conv0={SLOW}']\nban = ['cudnn*']\nprefer = ['*128x64x32*']\n"
@@ -141,7 +141,7 @@ def test_wishes_in_the_config_and_the_engine_store(site: Site):
         "*128x64x32*",
     ]
     assert chosen(site)[0] == (SLOW, "pin")
-    # An engine with these wishes is not one without.
+    # An engine with these pins is not one without.
     assert not target_of(site, build(site, "--out", "b"), "b").from_store
     again = site.trtplug("build", "--config", "trtplug.toml", "--out", "c")
     assert target_of(site, again, "c").from_store
@@ -166,38 +166,38 @@ def test_the_recording_engine_is_not_run(site: Site):
 # --- what cannot be honoured ------------------------------------------------------------------
 
 
-def refused_wish(site: Site, *flags: str) -> str:
+def refused_pin(site: Site, *flags: str) -> str:
     err = refused(build(site, *flags), 2, "tactic-unavailable")
     assert not (site.work / "out").exists()
     return err
 
 
 def test_a_tactic_that_the_layer_has_not_names_those_it_has(site: Site):
-    err = refused_wish(site, "--pin", "conv0=cudnn_magic")
+    err = refused_pin(site, "--pin", "conv0=cudnn_magic")
     assert "conv0 + relu0: it has no tactic cudnn_magic; there are:" in err
     assert err.count("_stage3") == 6
 
 
 def test_a_layer_that_there_is_not_names_those_there_are(site: Site):
-    err = refused_wish(site, "--pin", f"conv9={SLOW}")
+    err = refused_pin(site, "--pin", f"conv9={SLOW}")
     assert "conv9: the build tried no tactics for a layer of that name; there are:" in err
     assert "conv0 + relu0\n  conv1 + relu1\n  conv2 + relu2" in err
 
 
 def test_a_ban_that_leaves_nothing(site: Site):
-    assert "leaves it no tactic" in refused_wish(site, "--ban", "*")
+    assert "leaves it no tactic" in refused_pin(site, "--ban", "*")
 
 
 def test_without_a_cache_in_use_there_are_no_tactics_to_choose_from(site: Site):
     """At optimization level 0 TensorRT ignores the timing cache."""
-    err = refused_wish(site, "--pin", f"conv0={SLOW}", "--optimization-level", "0")
+    err = refused_pin(site, "--pin", f"conv0={SLOW}", "--optimization-level", "0")
     assert "conv0" in err
 
 
 @pytest.mark.parametrize("how", ["deaf", "stubborn"])
 def test_a_builder_that_takes_another_tactic_is_found_out(site: Site, how: str):
     site.script(**{how: ["conv1*"]})
-    err = refused_wish(site, "--pin", f"conv1={SLOW}")
+    err = refused_pin(site, "--pin", f"conv1={SLOW}")
     assert "conv1 + relu1: " in err
     assert f"{SLOW}" in err
     assert err.count("_stage3") >= 6
@@ -205,16 +205,16 @@ def test_a_builder_that_takes_another_tactic_is_found_out(site: Site, how: str):
 
 def test_a_builder_that_cannot_use_the_tactic_says_so_late(site: Site):
     site.script(unusable=[SLOW])
-    err = refused_wish(site, "--pin", f"conv1={SLOW}")
+    err = refused_pin(site, "--pin", f"conv1={SLOW}")
     assert "conv1 + relu1: TensorRT did not build with the tactics that were asked for" in err
     assert "of the timing cache cannot be used for conv1 + relu1" in err
     assert err.count("_stage3") == 6
 
 
 def test_a_banned_kernel_under_another_name_in_the_engine(site: Site):
-    """A ban holds for the names that the engine has, whatever the log said."""
+    """A ban holds for the names that the engine has, not for those of the log."""
     site.script(unnamed=["*64x64x64*", "*128x64x32*", "*32x32x64*"])
-    err = refused_wish(site, "--ban", "renamed_*")
+    err = refused_pin(site, "--ban", "renamed_*")
     assert "which is banned" in err
 
 

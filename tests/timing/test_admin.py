@@ -94,7 +94,7 @@ def test_verify_compares_keys(store):
     lying = dataclasses.replace(entry.sidecar, tactics=())
     (store.folder(identity()) / CURRENT).write_text(to_json(lying))
     (found,) = verify_caches(store, HERE, API)
-    assert found.problem == "corrupt: other keys than its sidecar lists"
+    assert found.problem == "corrupt: it holds other keys than its sidecar lists"
 
 
 def test_prune_takes_what_was_set_aside_and_left_over(store):

@@ -121,11 +121,11 @@ def test_exports_replace_only_their_like(store, tmp_path):
     assert len(read_cache(file).sidecar.tactics) == 2
     with pytest.raises(CacheMismatchError, match=r"driver: 580\.95\.05, not 1"):
         exported(store, file, [1], who=identity(driver="1"))
-    stranger = tmp_path / "stranger"
-    stranger.write_text("mine")
+    other_file = tmp_path / "other_file"
+    other_file.write_text("mine")
     with pytest.raises(CacheUnusableError):
-        exported(store, stranger, [1])
-    assert stranger.read_text() == "mine"
+        exported(store, other_file, [1])
+    assert other_file.read_text() == "mine"
 
 
 def test_an_export_that_cannot_be_written_says_so(store, tmp_path):

@@ -49,12 +49,12 @@ class Outcome:
     seconds: float
     peak_bytes: int
     """Largest resident size of the child."""
-    builder_version: str
-    library: str
+    builder_version: str = ""
+    library: str = ""
     """File name of the builder's library, as loaded."""
-    engine_sha256: str
+    engine_sha256: str = ""
     """Of the builder's buffer, before it was written."""
-    aslr_off: bool
+    aslr_off: bool = False
     """Whether address-space randomisation was off in the child."""
     error: Mapping[str, object] | None = None
     """What the child itself found wrong, as `errors.error_to_plain` has it."""
@@ -85,6 +85,7 @@ class Backend(Protocol):
 
     def problem(self) -> str:
         """Why it cannot build here; empty where it can."""
+        return "" if self.version() else "it is not installed"
 
     def check_options(self, options: BuildOptions) -> None:
         """Refuses what the installed builder does not have.
@@ -95,6 +96,8 @@ class Backend(Protocol):
 
     def device_fingerprint(self) -> str:
         """What an engine depends on beside its SM, such as GPU and driver; empty for nothing."""
+        return ""
 
     def passed_on(self) -> tuple[str, ...]:
-        """Environment variables that its child is given beside the usual ones."""
+        """Environment variables that its child gets too; any of them may change the engine."""
+        return ()

@@ -5,7 +5,6 @@ Linux only; each call says in its result whether it worked, since a sandbox may 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -22,7 +21,7 @@ PARENT_VARIABLE = "TRTPLUG_PARENT"
 def die_with_parent() -> None:
     """Has the kernel kill this process when the one that started it ends, however it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have died before the call above: nobody would tell us any more.
+    # The parent may have died before the call above: then no signal comes any more.
     if str(os.getppid()) != os.environ.get(PARENT_VARIABLE, str(os.getppid())):
         os._exit(1)
 
@@ -31,18 +30,27 @@ LINE_BLOCK = 4096
 """Bytes of a request's line come in blocks of so many; a pipe takes a block whole (PIPE_BUF)."""
 
 
-def run_alone(cpu: int | None) -> None:
+def run_alone(cpu: int | None) -> list[str]:
     """Keeps all threads of this process on one processor, where none preempts another.
 
     The builder starts short-lived threads, and the order in which they allocate shows in the
     engine's bytes. On one processor under SCHED_BATCH a thread runs until it blocks (sched(7)), so
     the order is always the same. A sandbox may forbid either; the build goes on.
+
+    Returns:
+        What the system refused.
     """
-    if cpu is not None:
-        with contextlib.suppress(OSError):
+    refused = []
+    try:
+        if cpu is not None:
             os.sched_setaffinity(0, {cpu})
-    with contextlib.suppress(OSError):
+    except OSError as error:
+        refused.append(f"not kept on one processor: {error}")
+    try:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError as error:
+        refused.append(f"not under SCHED_BATCH: {error}")
+    return refused
 
 
 def take_stdout() -> int:

@@ -1,8 +1,8 @@
 """The life of a child process that builds: what all builders have in common.
 
 It reads a request line from stdin, writes events as JSON lines to its stdout, and leaves `engine`,
-`build.log` and what its adapter adds in the request's folder. Whatever the native library does to
-the process, the parent only sees a child that ended.
+`build.log` and what its adapter adds in the request's folder. A crash of the native library is a
+child that ended, for the parent.
 
 Nothing is loaded here that a builder does not need: children start with every command.
 """
@@ -46,8 +46,8 @@ class Adapter(Protocol):
     def load(self) -> Any:
         """Imports the bindings."""
 
-    def begin(self, request: BuildRequest) -> None:
-        """Prepares the process, before anything is built."""
+    def begin(self, request: BuildRequest) -> list[str]:
+        """Prepares the process, before anything is built; what the system refused, in words."""
 
     def open_log(self, trt: Any, folder: Path, *, verbose: bool) -> BuildLog:
         """Starts the log."""
@@ -76,7 +76,8 @@ def serve(adapter: Adapter) -> None:
     trt = adapter.load()
     emit(event="ready")
     if request := read_request():
-        adapter.begin(request)
+        for text in adapter.begin(request):
+            emit(event="note", text=text)
         emit(**_answer(adapter, trt, request, emit))
     # The library's teardown takes time and has nothing left to save.
     os._exit(0)
@@ -130,7 +131,7 @@ def _keep(
     return {
         "event": "failed" if "reasons" in facts else "built",
         "warnings": log.messages("W"),
-        "library": loaded_library(adapter.library),
+        "library": loaded_library(adapter.library, emit),
         "engine_sha256": hashlib.sha256(built.plan).hexdigest(),
         "aslr_off": aslr_is_off(),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -138,11 +139,12 @@ def _keep(
     }
 
 
-def loaded_library(part: str) -> str:
-    """File name of a library in this process; empty where the system does not tell."""
+def loaded_library(part: str, emit: Emit) -> str:
+    """File name of a library in this process; empty where the system does not report it."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    except OSError:
+    except OSError as error:
+        emit(event="note", text=f"the library's file is not known: {error}")
         return ""
     found = (line.rpartition("/")[2] for line in lines if part in line.rpartition("/")[2])
     return next(found, "")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trtplug
 from trtplug.backends import gpu
-from trtplug.backends.backend import Capabilities
+from trtplug.backends.backend import Backend, Capabilities
 from trtplug.backends.cache_api import CachingBackend
 from trtplug.backends.rtx.backend import RtxBackend
 from trtplug.backends.trt.backend import TrtBackend
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from trtplug.backends.backend import Backend
     from trtplug.backends.cache_api import TimingCacheApi
     from trtplug.backends.options import BuildOptions
 
@@ -28,7 +27,7 @@ _log = logging.getLogger(__name__)
 _SMS = (75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 
 
-class NullBackend:
+class NullBackend(Backend):
     """Plans for any SM; says what would be done."""
 
     name = "null"
@@ -56,20 +55,8 @@ class NullBackend:
         """Nothing is needed."""
         return "it is always there"
 
-    def problem(self) -> str:
-        """None."""
-        return ""
-
     def check_options(self, options: BuildOptions) -> None:
         """Takes all of them."""
-
-    def device_fingerprint(self) -> str:
-        """Nothing."""
-        return ""
-
-    def passed_on(self) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
 
 
 BACKENDS: tuple[Backend, ...] = (TrtBackend(), RtxBackend(), NullBackend())

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trtplug.backends.launch import ignoring
 from trtplug.errors import GpuBusyError
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ def _open(path: Path) -> int:
     """Another user's file can be locked, and not be written."""
     for _ in range(2):
         for flags in (os.O_RDWR, os.O_RDONLY):
-            with contextlib.suppress(FileNotFoundError, PermissionError):
+            with ignoring(FileNotFoundError, PermissionError):
                 return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)
-        with contextlib.suppress(FileExistsError):
+        with ignoring(FileExistsError):
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
@@ -79,13 +80,14 @@ def _open(path: Path) -> int:
 def _take(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except BlockingIOError as error:
+        _log.debug("the GPU is locked: %s", error)
         return False
     return True
 
 
 def _sign(handle: int) -> None:
-    with contextlib.suppress(OSError):
+    with ignoring(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()}".encode(), 0)
 

@@ -1,7 +1,7 @@
 """Starts child processes: isolated from the working folder, with a fixed environment, and a limit.
 
-Whatever runs a native library runs in such a child: a crash, a hang or a stopped process there is
-an answer like any other here.
+Every native library runs in such a child: here, a crash, a hang or a stopped process there is a
+result like any other.
 """
 
 from __future__ import annotations
@@ -93,16 +93,25 @@ def _python_path(text: str) -> str:
 
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Ends a child, a stopped one too, and closes its stdin."""
-    with contextlib.suppress(ProcessLookupError):
+    with ignoring(ProcessLookupError):
         process.kill()
     try:
         process.wait(_REAP_S)
     except subprocess.TimeoutExpired:
         _log.info("process %d was killed, and has not ended in %g s", process.pid, _REAP_S)
     # Bytes that it never read are still in the buffer.
-    with contextlib.suppress(OSError):
+    with ignoring(OSError):
         if process.stdin is not None:
             process.stdin.close()
+
+
+@contextlib.contextmanager
+def ignoring(*kinds: type[OSError]) -> Iterator[None]:
+    """Goes on after such an error; a line of the log has it."""
+    try:
+        yield
+    except kinds as error:
+        _log.debug("ignored: %s", error)
 
 
 def ending(returncode: int) -> str:

@@ -23,14 +23,20 @@ _STEPS_REPORTED = 20
 class Network:
     """A parsed model, with the builder that it belongs to. (Dataclasses take long to make.)."""
 
-    def __init__(self, log: BuildLog, builder: Any, network: Any, parser: Any) -> None:
-        self.log = log
-        self.builder = builder
-        self.network = network
+    def __init__(
+        self,
+        log: BuildLog,
+        builder: Any = None,
+        network: Any = None,
+        parser: Any = None,
+        refusals: list[str] | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> None:
+        self.log, self.builder, self.network = log, builder, network
         self.parser = parser
         """It owns the weights of the network."""
-        self.refusals: list[str] = []
-        self.error: dict[str, Any] | None = None
+        self.refusals = refusals or []
+        self.error = error
         """An error of our own in their place, as `errors.error_to_plain` has it."""
 
 
@@ -44,11 +50,11 @@ def parse_model(
     else:
         # The parser looks for external data beside the path.
         parsed = parser.parse(Path(request.data).read_bytes(), path)
-    found = Network(log, builder, network, parser)
+    refusals = []
     if not parsed:
-        found.refusals += (_refusal(parser.get_error(i)) for i in range(parser.num_errors))
-        found.refusals = found.refusals or log.messages("E") or ["the parser gave no reason"]
-    return found
+        refusals = [_refusal(parser.get_error(i)) for i in range(parser.num_errors)]
+        refusals = refusals or log.messages("E") or ["the parser gave no reason"]
+    return Network(log, builder, network, parser, refusals)
 
 
 def _path_of_one_length(model: str) -> str:

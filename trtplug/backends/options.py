@@ -305,7 +305,7 @@ def _as_text(value: object) -> str:
     return "default" if value is None else str(value)
 
 
-def trt_options_from(given: Any) -> TrtOptions:  # noqa: ANN401 - whatever has these fields
+def trt_options_from(given: Any) -> TrtOptions:  # noqa: ANN401 - by their names
     """Options as a child receives them: the fields by name, lists where they have tuples."""
     values = {f.name: getattr(given, f.name) for f in fields(TrtOptions)}
     plain: dict[str, Any] = {

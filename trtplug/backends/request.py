@@ -52,25 +52,22 @@ class BuildRequest:
     """Whether the log is kept in full, which takes longer."""
 
     def to_json(self) -> str:
-        """One line."""
-        return _padded(json.dumps(asdict(self)))
+        """One line, of whole blocks: its length does not depend on the paths in it.
 
-
-def _padded(line: str) -> str:
-    """A line of whole blocks, so that its length does not tell how long the paths in it are.
-
-    What a child allocates before it builds shows in the engine: the compiler orders some of its
-    work by address.
-    """
-    return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
+        What a child allocates before it builds shows in the engine: the compiler orders some of its
+        work by address.
+        """
+        line = json.dumps(asdict(self))
+        return line.ljust(-(-(len(line) + 1) // LINE_BLOCK) * LINE_BLOCK - 1)
 
 
 EventKind = Literal[
-    "ready", "waiting", "pass", "phase", "step", "end", "built", "refused", "failed", "unwritable"
-]
-"""`ready`: the builder is loaded. `waiting`: for the GPU, which another build holds. `pass`: the
-build has several, and this one begins (`number`, `of`). `phase`, `step`, `end`: progress. The last
-four end a build."""
+    "ready", "note", "waiting", "pass", "phase", "step", "end",
+    "built", "refused", "failed", "unwritable",
+]  # fmt: skip
+"""`ready`: the builder is loaded. `note`: a line (`text`) for the parent's log. `waiting`: for the
+GPU, which another build holds. `pass`: the build has several, and this one begins (`number`, `of`).
+`phase`, `step`, `end`: progress. The last four end a build."""
 
 ENDS = ("built", "refused", "failed", "unwritable")
 """`unwritable`: the system refused a file in the request's folder; a full disk, most often."""

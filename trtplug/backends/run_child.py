@@ -6,7 +6,6 @@ turns every end, a crash too, into an Outcome.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import logging
@@ -26,7 +25,6 @@ from trtplug.backends.request import ENDS, BuildRequest, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
 
 _log = logging.getLogger(__name__)
 
@@ -91,17 +89,12 @@ class Children:
         self._idle: list[_Child] = []
         self._busy: list[_Child] = []
         self._ended: list[_Child] = []
-        """Told how their build went; taking their memory down takes a while longer."""
+        """Their build is over; it takes the system a while longer to free their memory."""
 
     def __enter__(self) -> Children:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for child in (*self._idle, *self._busy, *self._ended):
             launch.kill(child.process)
             assert child.process.stdout is not None
@@ -171,7 +164,11 @@ class Children:
         cpu = next((c for c in cpus if c not in taken), cpus[0])
         child.request = dataclasses.replace(request, cpu=cpu)
         child.started = time.monotonic()
-        _tell(child, child.request.to_json())
+        assert child.process.stdin is not None
+        # A child that is dead already shows at its stdout.
+        with launch.ignoring(BrokenPipeError):
+            child.process.stdin.write(child.request.to_json().encode() + b"\n")
+            child.process.stdin.flush()
         self._busy.append(child)
 
     def _read(self, child: _Child, on_event: Callable[[str, Event], None]) -> bool:
@@ -184,6 +181,8 @@ class Children:
             event = json.loads(line)
             if event["event"] in ENDS:
                 child.end = event
+            elif event["event"] == "note":
+                _log.info("build for %s: %s", _request(child).target, event["text"])
             else:
                 child.loaded = True
                 on_event(_request(child).target, event)
@@ -206,14 +205,6 @@ class Children:
                 launch.kill(child.process)
 
 
-def _tell(child: _Child, line: str) -> None:
-    assert child.process.stdin is not None
-    # A child that is dead already shows at its stdout; the broken pipe says nothing more.
-    with contextlib.suppress(BrokenPipeError):
-        child.process.stdin.write(line.encode() + b"\n")
-        child.process.stdin.flush()
-
-
 def _request(child: _Child) -> BuildRequest:
     assert child.request is not None
     return child.request
@@ -228,7 +219,8 @@ def _resident_bytes(pid: int) -> int:
     """Resident size of a process; 0 where it has ended. Source: proc_pid_statm(5), field 2."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    except OSError:
+    except OSError as error:
+        _log.debug("process %d has ended: %s", pid, error)
         return 0
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
 
@@ -239,6 +231,7 @@ def _outcome(child: _Child) -> Outcome:
     status, how, reasons = _ending(child, end)
     _log.info("build for %s: %s %s", request.target, status, how)
     facts = end or {}
+    names = ("builder_version", "library", "engine_sha256", "aslr_off", "error", "trial")
     return Outcome(
         target=request.target,
         folder=request.folder,
@@ -248,12 +241,7 @@ def _outcome(child: _Child) -> Outcome:
         warnings=tuple(facts.get("warnings", ())),
         seconds=time.monotonic() - child.started,
         peak_bytes=max(child.peak_bytes, int(facts.get("peak_bytes", 0))),
-        builder_version=str(facts.get("builder_version", "")),
-        library=str(facts.get("library", "")),
-        engine_sha256=str(facts.get("engine_sha256", "")),
-        aslr_off=bool(facts.get("aslr_off", False)),
-        error=facts.get("error"),
-        trial=str(facts.get("trial", "")),
+        **{name: facts[name] for name in names if name in facts},
     )
 
 
@@ -262,6 +250,7 @@ def _reap(child: _Child) -> int:
     try:
         return child.process.wait(_LINGER_S)
     except subprocess.TimeoutExpired:
+        _log.info("process %d has not ended in %g s: killed", child.process.pid, _LINGER_S)
         launch.kill(child.process)
         return 0
 
@@ -289,7 +278,8 @@ def _last_lines_of(child: _Child) -> tuple[str, ...]:
     try:
         with (Path(_request(child).folder) / "build.log").open("rb") as log:
             return _tail(log)
-    except OSError:
+    except OSError as error:
+        _log.debug("no log of the build: %s", error)
         return _tail(child.stderr)
 
 

@@ -212,7 +212,7 @@ def open_caching(context: BuildContext, plan: Plan, work: Path) -> Caching | Non
         return None
     from trtplug.backends.find import read_machine
     from trtplug.timing.identity import CacheIdentity, implementation_flags
-    from trtplug.timing.store import ReadOnce, TimingCacheStore
+    from trtplug.timing.store import TimingCacheStore
 
     machine = read_machine()
     gpu = machine.gpus[0]  # the one that builders take
@@ -225,7 +225,7 @@ def open_caching(context: BuildContext, plan: Plan, work: Path) -> Caching | Non
         flags=implementation_flags(plan.flags),
     )
     return Caching(
-        api=ReadOnce(context.backend.timing_caches()),
+        api=context.backend.timing_caches(),
         store=TimingCacheStore(root=context.store.root / TIMING_CACHES),
         identity=identity,
         use=context.command.policy.cache,

@@ -57,6 +57,7 @@ def account(
         after: of the same cache after the build.
         asked: keys that the build asked for, where that is known.
     """
+    hits = None if asked is None else len(set(asked) & before.keys())
     return Accounting(
         before=len(before),
         after=len(after),
@@ -67,15 +68,8 @@ def account(
             for key in sorted(before.keys() & after.keys())
             if before[key] != after[key]
         ),
-        hits=_hits(before, asked),
+        hits=hits if before else 0,
     )
-
-
-def _hits(before: Mapping[str, str], asked: Collection[str] | None) -> int | None:
-    """An empty cache has none, whatever was asked for."""
-    if not before:
-        return 0
-    return None if asked is None else len(set(asked) & before.keys())
 
 
 def cache_word(accounting: Accounting, *, attached: bool, rejected: bool) -> CacheWord:

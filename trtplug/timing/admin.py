@@ -17,8 +17,8 @@ from trtplug.timing.files import (
     Flawed,
     Sidecar,
     read_entry,
+    read_values,
     unexpected_files,
-    winners_of,
 )
 from trtplug.timing.identity import machine_differences
 
@@ -62,11 +62,10 @@ def _stored(store: TimingCacheStore, entry_id: str, machine: Machine) -> StoredC
     if isinstance(entry, Flawed):
         return StoredCache(entry_id=entry_id, sidecar=None, problem=str(entry), differs_here=())
     identity = entry.sidecar.identity
-    strange = entry_id != identity.entry_id
     return StoredCache(
         entry_id=entry_id,
         sidecar=entry.sidecar,
-        problem="foreign: it lies where another belongs" if strange else "",
+        problem="" if entry_id == identity.entry_id else "foreign: it lies where another belongs",
         differs_here=tuple(map(str, machine_differences(identity, machine))),
     )
 
@@ -142,10 +141,11 @@ def prune_caches(
     for folder in _folders(store):
         with contextlib.nullcontext() if dry_run else store.locked(folder.name):
             stored = _stored(store, folder.name, machine)
-            unused = stored is not None and _is_unused(stored.sidecar, unused_days)
-            strange = stored is not None and foreign and bool(stored.differs_here)
-            paths = [folder] if unused or strange else list(_leftovers(folder))
-            (gone if unused or strange else left).extend((p, _size(p)) for p in paths)
+            removed = stored is not None and (
+                _is_unused(stored.sidecar, unused_days) or (foreign and bool(stored.differs_here))
+            )
+            paths = [folder] if removed else list(_leftovers(folder))
+            (gone if removed else left).extend((p, _size(p)) for p in paths)
             _remove(() if dry_run else paths)
     aside = [(store.root / "set-aside" / name) for name in quarantined_names(store)]
     aside_bytes = sum(map(_size, aside))
@@ -205,9 +205,7 @@ def _verified(
     if api is None or stored.sidecar is None or stored.problem or stored.differs_here:
         return stored
     entry = read_entry(store.folder(stored.sidecar.identity), None)
-    values = api.read(entry.blob) if isinstance(entry, CacheEntry) else None
-    if values is None:
-        return dataclasses.replace(stored, problem="refused: TensorRT does not take it")
-    if winners_of(values) != stored.sidecar.winners:
-        return dataclasses.replace(stored, problem="corrupt: other keys than its sidecar lists")
+    values = read_values(entry, api) if isinstance(entry, CacheEntry) else entry
+    if values is None or isinstance(values, Flawed):
+        return dataclasses.replace(stored, problem=str(values or "it was removed meanwhile"))
     return stored

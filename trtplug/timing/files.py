@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from trtplug.backends.cache_api import CacheValue
+    from trtplug.backends.cache_api import CacheValue, TimingCacheApi
 
 _log = logging.getLogger(__name__)
 
@@ -149,6 +149,16 @@ class Flawed:
         return f"{self.flaw}: {self.detail}"
 
 
+def read_values(entry: CacheEntry, api: TimingCacheApi) -> Mapping[str, CacheValue] | Flawed:
+    """All keys of a pair with their values, as the builder reads them."""
+    values = api.read(entry.blob)
+    if values is None:
+        return Flawed(flaw="refused", detail="TensorRT does not take it")
+    if winners_of(values) != entry.sidecar.winners:
+        return Flawed(flaw="corrupt", detail="it holds other keys than its sidecar lists")
+    return values
+
+
 def read_entry(folder: Path, wanted: CacheIdentity | None) -> CacheEntry | Flawed | None:
     """The pair in a folder; None where there is none.
 
@@ -195,7 +205,8 @@ def _checked(sidecar: Sidecar, file: Path) -> CacheEntry | Flawed:
             return Flawed(flaw=flaw, detail=f"{size} bytes, the sidecar says {sidecar.bytes}")
         data = file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return Flawed(flaw="corrupt", detail=f"{file.name}: {_words(error)}")
+        problem = getattr(error, "strerror", None) or error
+        return Flawed(flaw="corrupt", detail=f"{file.name}: {problem}")
     if hashlib.sha256(data).hexdigest() != sidecar.sha256:
         return Flawed(flaw="corrupt", detail="its SHA-256 does not match the sidecar")
     return CacheEntry(sidecar=sidecar, blob=data)
@@ -205,7 +216,8 @@ def _flaw_of(file: Path) -> Flaw:
     """`older` for a document of ours of another version, `corrupt` for anything else."""
     try:
         name = schema_name(read_text(file)) or ""
-    except FileUnreadableError:
+    except FileUnreadableError as error:
+        _log.debug("the sidecar cannot be read: %s", error)
         return "corrupt"
     ours, _, major = SCHEMA.partition("/")
     kind, _, version = name.partition("/")
@@ -250,13 +262,10 @@ def _sync(folder: Path) -> None:
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """Tells one file under a name from the next one; None where there is none."""
+    """Differs for the next file of that name; None where there is none."""
     try:
         status = file.stat()
-    except OSError:
+    except OSError as error:
+        _log.debug("no timing cache: %s", error)
         return None
     return status.st_ino, status.st_mtime_ns
-
-
-def _words(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)

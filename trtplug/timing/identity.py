@@ -1,4 +1,4 @@
-"""What a timing cache is valid for; TensorRT's blob tells a part of it, so we keep it beside.
+"""What a timing cache is valid for; TensorRT's blob has a part of it, so we keep it beside.
 
 Source: contents are specific to device, CUDA, TensorRT build and flags that change implementations
 (TensorRT 10.16 documentation, builder performance); caches need the same major.minor.patch.build
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 _INDIFFERENT = frozenset({"trial_run", "pin", "ban", "prefer"})
-"""Flags that change no kernel and no timing: wishes for tactics edit a cache, and an edited one is
-never kept. Any other flag counts: a cache too many costs the time of a build, a cache too few may
-give wrong tactics."""
+"""Flags that change no kernel and no timing: pins, bans and preferences edit a cache, and an edited
+one is never kept. Any other flag counts: a cache too many costs the time of a build, a cache too
+few may give wrong tactics."""
 
 _ID_DIGITS = 16
 

@@ -3,14 +3,14 @@
 A build attaches what `attach` gives, and hands what it ends with to `publish`. Nothing that is
 foreign, damaged, of another version or refused by TensorRT is ever attached: it is quarantined
 under a name that says why. `publish` merges under a lock, by TensorRT's own combine, so that
-processes that build at once lose none of each other's entries.
+processes that build at once lose no entry of each other.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
-import hashlib
 import logging
 import secrets
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ from trtplug.timing.files import (
     Flawed,
     make_sidecar,
     read_entry,
+    read_values,
     winners_of,
     write_entry,
 )
@@ -145,17 +146,16 @@ class TimingCacheStore:
             OutputError: the store cannot be written.
         """
         values = api.read(made)
+        outcome = _outcome(attached, values, asked)
         if values is None:
-            return _unread(attached)
-        accounting, word = _accounted(attached, values, asked)
-        build = _build(accounting, word, model_sha256)
+            return outcome
+        build = _build(outcome, model_sha256)
         with self.locked(attached.identity.entry_id):
             sha256, problem, moved = self._merge(attached.identity, api, made, values, build)
-        return CacheOutcome(
-            word=word,
+        return dataclasses.replace(
+            outcome,
             reason=attached.rejected or problem,
             quarantined=attached.quarantined or moved,
-            accounting=accounting,
             sha256=sha256,
         )
 
@@ -163,12 +163,8 @@ class TimingCacheStore:
         found = read_entry(self.folder(identity), identity)
         if not isinstance(found, CacheEntry):
             return found
-        values = api.read(found.blob)
-        if values is None:
-            return Flawed(flaw="refused", detail="TensorRT does not take it")
-        if winners_of(values) != found.sidecar.winners:
-            return Flawed(flaw="corrupt", detail="it holds other keys than its sidecar lists")
-        return found
+        values = read_values(found, api)
+        return values if isinstance(values, Flawed) else found
 
     def _merge(
         self,
@@ -187,7 +183,7 @@ class TimingCacheStore:
             merged = _with_new(api, found, made, values)
         if merged is None:
             # What the store has stays; nothing of either is lost.
-            moved = self._keep_apart(identity, made)
+            moved = self._quarantine_made(identity, made)
             _log.info("timing cache %s stays as it is: see %s", identity.entry_id, moved)
             return None, "TensorRT does not combine the build's cache with the store's", moved
         builds = found.sidecar.builds if found else ()
@@ -204,7 +200,7 @@ class TimingCacheStore:
             file.rename(away / file.name)
         return away.name
 
-    def _keep_apart(self, identity: CacheIdentity, made: bytes) -> str:
+    def _quarantine_made(self, identity: CacheIdentity, made: bytes) -> str:
         away = self._away(identity.entry_id, "uncombined")
         (away / "made.cache").write_bytes(made)
         return away.name
@@ -223,7 +219,7 @@ class TimingCacheStore:
         """
         import filelock
 
-        # Apart from the entries, and never removed: whoever waits must wait for the same file.
+        # Outside the entries, and never removed: whoever waits must wait for the same file.
         locks = self.root / "locks"
         with as_output_error(self.root):
             locks.mkdir(parents=True, exist_ok=True)
@@ -238,37 +234,33 @@ class TimingCacheStore:
 
 def unpublished(attached: Attached, api: TimingCacheApi, made: bytes, reason: str) -> CacheOutcome:
     """What a build did with a cache that no other build is to have; nothing is published."""
-    values = api.read(made)
+    return _outcome(attached, api.read(made), None, reason)
+
+
+def _outcome(
+    attached: Attached,
+    values: Mapping[str, CacheValue] | None,
+    asked: Collection[str] | None,
+    reason: str = "",
+) -> CacheOutcome:
+    """What a build did, with nothing published."""
     if values is None:
-        return _unread(attached)
-    accounting, word = _accounted(attached, values, None)
+        word: CacheWord = "rejected"
+        reason = "TensorRT does not read the cache that the build ended with"
+        accounting = account(attached.before, attached.before)
+    else:
+        accounting = account(attached.before, winners_of(values), asked)
+        word = cache_word(
+            accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
+        )
+        reason = attached.rejected or reason
     return CacheOutcome(
         word=word,
-        reason=attached.rejected or reason,
+        reason=reason,
         quarantined=attached.quarantined,
         accounting=accounting,
         sha256=None,
     )
-
-
-def _unread(attached: Attached) -> CacheOutcome:
-    return CacheOutcome(
-        word="rejected",
-        reason="TensorRT does not read the cache that the build ended with",
-        quarantined=attached.quarantined,
-        accounting=account(attached.before, attached.before),
-        sha256=None,
-    )
-
-
-def _accounted(
-    attached: Attached, values: Mapping[str, CacheValue], asked: Collection[str] | None
-) -> tuple[Accounting, CacheWord]:
-    accounting = account(attached.before, winners_of(values), asked)
-    word = cache_word(
-        accounting, attached=attached.blob is not None, rejected=bool(attached.rejected)
-    )
-    return accounting, word
 
 
 def combined(
@@ -301,39 +293,17 @@ def _with_new(
     return combined(api, found.blob, made, held | values.keys())
 
 
-def _build(accounting: Accounting, word: CacheWord, model_sha256: str) -> CacheBuild:
+def _build(outcome: CacheOutcome, model_sha256: str) -> CacheBuild:
+    accounting = outcome.accounting
     now = datetime.datetime.now(datetime.timezone.utc)
     return CacheBuild(
-        when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # so fine that it tells builds apart
+        when=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # microseconds: builds differ in it
         tool_version=trtplug.__version__,
         model_sha256=model_sha256,
-        word=word,
+        word=outcome.word,
         keys_before=accounting.before,
         keys_after=accounting.after,
         hits=accounting.hits,
         misses=len(accounting.new),
         changed=len(accounting.changed),
     )
-
-
-class ReadOnce:
-    """A `cache_api.TimingCacheApi` that remembers what it has read, for the life of one command."""
-
-    def __init__(self, api: TimingCacheApi) -> None:
-        self._api = api
-        self._read: dict[str, Mapping[str, CacheValue] | None] = {}
-
-    def read(self, blob: bytes) -> Mapping[str, CacheValue] | None:
-        """All keys with their values."""
-        digest = hashlib.sha256(blob).hexdigest()
-        if digest not in self._read:
-            self._read[digest] = self._api.read(blob)
-        return self._read[digest]
-
-    def combine(self, base: bytes, other: bytes) -> bytes | None:
-        """Both in one; where both hold a key, `base` keeps its value."""
-        return self._api.combine(base, other)
-
-    def update(self, blob: bytes, values: Mapping[str, CacheValue]) -> bytes | None:
-        """The cache with other winners for keys that it has; None too where it lacks a key."""
-        return self._api.update(blob, values)

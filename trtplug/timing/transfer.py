@@ -16,7 +16,7 @@ from trtplug.timing.files import (
     make_sidecar,
     read_entry,
     read_pair,
-    winners_of,
+    read_values,
     write_entry,
 )
 from trtplug.timing.identity import CacheIdentity, identity_differences, machine_differences
@@ -123,13 +123,12 @@ def merge_caches(files: Sequence[Path], api: TimingCacheApi) -> CacheEntry:
 
 
 def _merged(api: TimingCacheApi, base: CacheEntry, other: CacheEntry, path: str) -> CacheEntry:
-    values, more = api.read(base.blob), api.read(other.blob)
-    if values is None or more is None:
-        raise CacheUnusableError(path=path, problem="TensorRT does not take it")
-    for entry, held in ((base, values), (other, more)):
-        if winners_of(held) != entry.sidecar.winners:
-            raise CacheUnusableError(path=path, problem="it holds other keys than its sidecar")
-    both = combined(api, base.blob, other.blob, values.keys() | more.keys())
+    for entry in (base, other):
+        values = read_values(entry, api)
+        if isinstance(values, Flawed):
+            raise CacheUnusableError(path=path, problem=values.detail)
+    keys = base.sidecar.winners.keys() | other.sidecar.winners.keys()
+    both = combined(api, base.blob, other.blob, keys)
     if both is None:
         raise CacheUnusableError(path=path, problem="TensorRT does not combine it with the other")
     builds = sorted((*base.sidecar.builds, *other.sidecar.builds), key=lambda b: b.when)

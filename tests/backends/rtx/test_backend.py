@@ -1,4 +1,4 @@
-"""What RTX is said to do, held against the bindings themselves."""
+"""What RTX is said to do, compared with the bindings themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_asking_loads_no_builder():
 
 
 def test_where_it_is_not_installed_it_builds_for_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rtx, "installed_version", lambda name: None)
+    monkeypatch.setattr(rtx, "installed_version", lambda *names: None)
     assert RtxBackend().version() is None
     assert RtxBackend().capabilities().sms == ()
     assert "pip install" in RtxBackend().how_to_get()

@@ -92,11 +92,11 @@ def test_several_profiles(tmp_path: Path):
     assert "OptShape: [8,3,64,64]" in layers
 
 
-def test_mended_copy_is_read_in_the_files_stead(tmp_path: Path, model: Path):
-    copy = save(conv_relu(conv_name="mended"), tmp_path / "copy.onnx")
+def test_repaired_copy_is_read_in_the_files_stead(tmp_path: Path, model: Path):
+    copy = save(conv_relu(conv_name="repaired"), tmp_path / "copy.onnx")
     events, _ = build(model, tmp_path / "f", data=str(copy))
     assert events[-1]["event"] == "built"
-    assert "mended" in (tmp_path / "f/layers.txt").read_text()
+    assert "repaired" in (tmp_path / "f/layers.txt").read_text()
 
 
 def test_refusal_names_node_type_and_reason(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Runs our quick plugins through the real `tensorrt.plugin`; prints what TensorRT would be told.
+"""Runs our quick plugins through the real `tensorrt.plugin`; prints what TensorRT would receive.
 
 Arguments: folders of the bindings and of the package `tensorrt` (`:` between them), folder of a
 kit, and a JSON list of requests, each with `site`, `min`, `opt`, `max` (sizes of x) and `at` (a

@@ -1,4 +1,4 @@
-"""Kits with compiled kernels, and what TensorRT is told run in the emulator."""
+"""Kits with compiled kernels, and what TensorRT receives run in the emulator."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def request(site: KitSite, at: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
 
 
 def emulated(site: KitSite, candidate: dict[str, Any], launch: dict[str, Any]) -> Checked:
-    """The verdict on a kernel launched as TensorRT was told, with inputs of the given size."""
+    """The verdict on a kernel launched with what TensorRT received, for inputs of a size."""
     sizes = tuple(launch["sizes"])
     (tactic,) = (t for t in site.tactics if t.number == candidate["tactic"])
     arrays, wanted = inputs_and_reference(site, tactic, sizes)

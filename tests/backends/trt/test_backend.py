@@ -1,4 +1,4 @@
-"""The backend as its parent sees it: what is missing, and what it is told."""
+"""The backend as its parent sees it: what is missing, and what its child receives."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from tests.cli_runner import children_of
 from tests.doubles.site import make_site
 from tests.models import conv_chain, save
 from trtplug.backends import launch
+from trtplug.backends.cache_api import CacheValue
 from trtplug.backends.trt import caches as trt_caches
 from trtplug.backends.trt.caches import TrtTimingCaches
 from trtplug.errors import BackendMissingError
@@ -54,6 +55,21 @@ def each_operation_refuses() -> bool:
 
 
 LOADED = "import os, signal, sys, time; print('true', flush=True);"
+
+
+def test_each_cache_is_read_once_a_refused_one_too(monkeypatch: pytest.MonkeyPatch):
+    asked: list[bytes] = []
+
+    def answer(operation: str, blobs: tuple[bytes, ...]) -> object:
+        asked.extend(blobs)
+        return None if blobs == (b"junk",) else {"0x1": ["0x2", 0.5]}
+
+    monkeypatch.setattr(trt_caches, "_ask", answer)
+    caches = TrtTimingCaches()
+    for _ in range(3):
+        assert caches.read(b"one") == {"0x1": CacheValue(tactic_hash="0x2", time_ms=0.5)}
+        assert caches.read(b"junk") is None
+    assert asked == [b"one", b"junk"]
 
 
 @pytest.mark.parametrize("code", ["os.kill(os.getpid(), signal.SIGSEGV)", "print('{\"half')"])

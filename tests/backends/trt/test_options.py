@@ -1,4 +1,4 @@
-"""Options against releases: what is missing is told with the release that brought or removed it."""
+"""Options against releases: a refusal names the release that brought or removed the option."""
 
 from __future__ import annotations
 

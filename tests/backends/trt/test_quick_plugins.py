@@ -1,4 +1,4 @@
-"""Our quick plugins in the real `tensorrt.plugin`, and what they tell run in the emulator."""
+"""Our quick plugins in the real `tensorrt.plugin`, and what they report run in the emulator."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ def ask(release: str, folder: Path, sites: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def told(folder: Path, sites: Any) -> dict[str, Any]:
-    """What release 11.4 is told of each case."""
+def received(folder: Path, sites: Any) -> dict[str, Any]:
+    """What release 11.4 receives for each case."""
     return ask("11.4", folder, sites)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_launched_as_told_the_numbers_are_right(told, sites, name: str):
+def test_launched_as_reported_the_numbers_are_right(received, sites, name: str):
     site, _ = sites[name]
-    candidates = told[name]["candidates"]
+    candidates = received[name]["candidates"]
     assert sorted(c["tactic"] for c in candidates) == sorted(t.number for t in site.tactics)
     for candidate in candidates:
         for launch in candidate["launches"]:
@@ -92,10 +92,10 @@ def test_launched_as_told_the_numbers_are_right(told, sites, name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_formats_and_types_are_those_of_the_tactics(told, sites, name: str):
+def test_formats_and_types_are_those_of_the_tactics(received, sites, name: str):
     site, ptx = sites[name]
     short = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BF16"}
-    for candidate in told[name]["candidates"]:
+    for candidate in received[name]["candidates"]:
         (tactic,) = (t for t in site.tactics if t.number == candidate["tactic"])
         wanted = tactic.formats(site.problem)
         assert candidate["formats"] == [f.layout for f in wanted]
@@ -104,23 +104,23 @@ def test_formats_and_types_are_those_of_the_tactics(told, sites, name: str):
         assert candidate["ptx"] == mark_ptx(ptx[digest], site.digest, tactic.number)
 
 
-def test_sizes_that_vary_are_the_only_arguments(told):
+def test_sizes_that_vary_are_the_only_arguments(received):
     for name, (given, _, at) in CASES.items():
-        for candidate in told[name]["candidates"]:
+        for candidate in received[name]["candidates"]:
             for launch, sizes in zip(candidate["launches"], at or (given.x.opt,), strict=True):
                 assert launch["arguments"] == list(given.arguments(sizes))
 
 
 @pytest.mark.parametrize("release", [r for r in VERSIONS if r != "11.4"])
-def test_every_release_is_told_the_same(told, folder, sites, release: str):
-    assert ask(release, folder, sites) == told
+def test_every_release_receives_the_same(received, folder, sites, release: str):
+    assert ask(release, folder, sites) == received
 
 
-def test_the_identity_is_the_digest_where_the_stock_one_is_empty(told, sites):
+def test_the_identity_is_the_digest_where_the_stock_one_is_empty(received, sites):
     for name, (site, _) in sites.items():
-        assert told[name]["stock"] == ""
-        assert told[name]["identity"] == site.digest
-        for candidate in told[name]["candidates"]:
+        assert received[name]["stock"] == ""
+        assert received[name]["identity"] == site.digest
+        for candidate in received[name]["candidates"]:
             assert candidate["identity"] == site.digest, "a clone keeps it"
             assert site.digest in candidate["metadata"]
 

@@ -98,7 +98,7 @@ def interleave(*streams):
                 yield number, stream.pop(0)
 
 
-def test_threads_that_write_between_each_other_are_told_apart():
+def test_lines_of_threads_that_write_between_each_other_are_separated():
     one, two = table("a", [0.01, 0.02]), table("b", [0.01, 0.03, 0.05], key=OTHER_KEY)
     lines = list(interleave(print_table(one), print_table(two)))
     log = parse_tactic_log(Message(text=line, thread=n) for n, line in lines)

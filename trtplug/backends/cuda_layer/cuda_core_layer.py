@@ -10,73 +10,57 @@ from trtplug.backends.cuda_layer.interface import DeviceFacts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trtplug.backends.cuda_layer.interface import Event, Extents, KernelArgument, Stream
+    from trtplug.backends.cuda_layer import interface
 
 
-class CoreStream:
-    """See `interface.Stream`."""
-
+class _Stream:
     def __init__(self, device: Any) -> None:
         self.stream = device.create_stream()
 
     @property
     def handle(self) -> int:
-        """`CUstream`."""
         return int(self.stream.handle)
 
     def synchronize(self) -> None:
-        """Waits."""
         self.stream.sync()
 
 
-class CoreEvent:
-    """See `interface.Event`."""
-
+class _Event:
     def __init__(self, core: Any, device: Any) -> None:
         self.event = device.create_event(core.EventOptions(timing_enabled=True))
 
-    def record(self, stream: Stream) -> None:
-        """Sets the point."""
-        assert isinstance(stream, CoreStream)
+    def record(self, stream: interface.Stream) -> None:
+        assert isinstance(stream, _Stream)
         stream.stream.record(self.event)
 
-    def ms_since(self, earlier: Event) -> float:
-        """Milliseconds between two points."""
-        assert isinstance(earlier, CoreEvent)
+    def ms_since(self, earlier: interface.Event) -> float:
+        assert isinstance(earlier, _Event)
         self.event.sync()
         return float(self.event - earlier.event)
 
 
-class CoreBuffer:
+class _Buffer:
     """See `interface.Buffer`. Copies go through pinned memory: buffers copy to buffers here."""
 
-    def __init__(self, core: Any, device: Any, size_bytes: int, stream: CoreStream) -> None:
+    def __init__(self, core: Any, device: Any, size_bytes: int, stream: _Stream) -> None:
         self._host = core.LegacyPinnedMemoryResource()
         self._memory = device.allocate(max(1, size_bytes), stream=stream.stream)
         self._size_bytes = size_bytes
 
     @property
     def address(self) -> int:
-        """`CUdeviceptr`."""
         return int(self._memory.handle)
 
-    @property
-    def size_bytes(self) -> int:
-        """As asked for."""
-        return self._size_bytes
-
-    def upload(self, data: bytes, stream: Stream) -> None:
-        """Fills its beginning."""
-        assert isinstance(stream, CoreStream)
+    def upload(self, data: bytes, stream: interface.Stream) -> None:
+        assert isinstance(stream, _Stream)
         staging = self._staging()
         ctypes.memmove(int(staging.handle), data, min(len(data), self._size_bytes))
         self._memory.copy_from(staging, stream=stream.stream)
         stream.synchronize()
         staging.close()
 
-    def download(self, size_bytes: int, stream: Stream) -> bytes:
-        """Its beginning."""
-        assert isinstance(stream, CoreStream)
+    def download(self, size_bytes: int, stream: interface.Stream) -> bytes:
+        assert isinstance(stream, _Stream)
         staging = self._staging()
         self._memory.copy_to(staging, stream=stream.stream)
         stream.synchronize()
@@ -85,30 +69,26 @@ class CoreBuffer:
         return data
 
     def free(self) -> None:
-        """Gives it back."""
         self._memory.close()
 
     def _staging(self) -> Any:
-        """Pinned memory of the same size: buffers are copied whole."""
+        # Of the same size: buffers are copied whole.
         return self._host.allocate(max(1, self._size_bytes))
 
 
-class CoreKernel:
-    """See `interface.Kernel`."""
-
+class _Kernel:
     def __init__(self, core: Any, ptx: str, name: str) -> None:
         self._core = core
         self._kernel = core.ObjectCode.from_ptx(ptx.encode()).get_kernel(name)
 
     def launch(
         self,
-        grid: Extents,
-        block: Extents,
+        grid: interface.Extents,
+        block: interface.Extents,
         shared_bytes: int,
-        arguments: Sequence[KernelArgument],
+        arguments: Sequence[interface.KernelArgument],
         stream_handle: int,
     ) -> None:
-        """Launches, in order with the stream."""
         stream = self._core.Stream.from_handle(stream_handle)
         config = self._core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
         self._core.launch(stream, config, self._kernel, *arguments)
@@ -116,8 +96,6 @@ class CoreKernel:
 
 class CoreLayer:
     """See `interface.CudaLayer`. Takes the primary context, which TensorRT's runtime uses too."""
-
-    package = "cuda-core"
 
     def __init__(self, position: int) -> None:
         import cuda.core as core
@@ -131,22 +109,22 @@ class CoreLayer:
         major, minor = self._device.compute_capability
         return DeviceFacts(name=self._device.name, compute_capability=(major, minor))
 
-    def stream(self) -> CoreStream:
+    def stream(self) -> _Stream:
         """A new one."""
-        return CoreStream(self._device)
+        return _Stream(self._device)
 
-    def event(self) -> CoreEvent:
+    def event(self) -> _Event:
         """A new one."""
-        return CoreEvent(self._core, self._device)
+        return _Event(self._core, self._device)
 
-    def buffer(self, size_bytes: int, stream: Stream) -> CoreBuffer:
+    def buffer(self, size_bytes: int, stream: interface.Stream) -> _Buffer:
         """Device memory."""
-        assert isinstance(stream, CoreStream)
-        return CoreBuffer(self._core, self._device, size_bytes, stream)
+        assert isinstance(stream, _Stream)
+        return _Buffer(self._core, self._device, size_bytes, stream)
 
-    def kernel(self, ptx: str, name: str) -> CoreKernel:
+    def kernel(self, ptx: str, name: str) -> _Kernel:
         """Loads a kernel."""
-        return CoreKernel(self._core, ptx, name)
+        return _Kernel(self._core, ptx, name)
 
     def close(self) -> None:
         """The primary context stays: it is shared with the CUDA runtime."""

@@ -1,7 +1,7 @@
 """What trtplug asks of CUDA: a device, streams, events, buffers, kernels.
 
 Addresses are plain integers; as arguments of a kernel they are `numpy.uint64`, since both packages
-tell by its type what an argument is.
+see by its type what an argument is.
 """
 
 from __future__ import annotations
@@ -56,10 +56,6 @@ class Buffer(Protocol):
     def address(self) -> int:
         """`CUdeviceptr`."""
 
-    @property
-    def size_bytes(self) -> int:
-        """As asked for."""
-
     def upload(self, data: bytes, stream: Stream) -> None:
         """Fills its beginning, and waits until that is done."""
 
@@ -86,8 +82,6 @@ class Kernel(Protocol):
 
 class CudaLayer(Protocol):
     """A context of one device, current on the thread that opened it."""
-
-    package: str
 
     def device(self) -> DeviceFacts:
         """The device in use."""

@@ -9,46 +9,36 @@ from trtplug.backends.cuda_layer.interface import DeviceFacts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trtplug.backends.cuda_layer.interface import Event, Extents, KernelArgument, Stream
+    from trtplug.backends.cuda_layer import interface
 
 
-class PycudaStream:
-    """See `interface.Stream`."""
-
+class _Stream:
     def __init__(self, driver: Any) -> None:
         self.stream = driver.Stream()
 
     @property
     def handle(self) -> int:
-        """`CUstream`."""
         return int(self.stream.handle)
 
     def synchronize(self) -> None:
-        """Waits."""
         self.stream.synchronize()
 
 
-class PycudaEvent:
-    """See `interface.Event`."""
-
+class _Event:
     def __init__(self, driver: Any) -> None:
         self.event = driver.Event()
 
-    def record(self, stream: Stream) -> None:
-        """Sets the point."""
-        assert isinstance(stream, PycudaStream)
+    def record(self, stream: interface.Stream) -> None:
+        assert isinstance(stream, _Stream)
         self.event.record(stream.stream)
 
-    def ms_since(self, earlier: Event) -> float:
-        """Milliseconds between two points."""
-        assert isinstance(earlier, PycudaEvent)
+    def ms_since(self, earlier: interface.Event) -> float:
+        assert isinstance(earlier, _Event)
         self.event.synchronize()
         return float(self.event.time_since(earlier.event))
 
 
-class PycudaBuffer:
-    """See `interface.Buffer`."""
-
+class _Buffer:
     def __init__(self, driver: Any, size_bytes: int) -> None:
         self._driver = driver
         self._memory = driver.mem_alloc(max(1, size_bytes))
@@ -56,24 +46,16 @@ class PycudaBuffer:
 
     @property
     def address(self) -> int:
-        """`CUdeviceptr`."""
         return int(self._memory)
 
-    @property
-    def size_bytes(self) -> int:
-        """As asked for."""
-        return self._size_bytes
-
-    def upload(self, data: bytes, stream: Stream) -> None:
-        """Fills its beginning."""
-        assert isinstance(stream, PycudaStream)
+    def upload(self, data: bytes, stream: interface.Stream) -> None:
+        assert isinstance(stream, _Stream)
         if data:
             self._driver.memcpy_htod_async(self._memory, data, stream.stream)
             stream.synchronize()  # the copy reads `data`, which may go away now
 
-    def download(self, size_bytes: int, stream: Stream) -> bytes:
-        """Its beginning."""
-        assert isinstance(stream, PycudaStream)
+    def download(self, size_bytes: int, stream: interface.Stream) -> bytes:
+        assert isinstance(stream, _Stream)
         data = bytearray(size_bytes)
         if data:
             self._driver.memcpy_dtoh_async(data, self._memory, stream.stream)
@@ -81,11 +63,10 @@ class PycudaBuffer:
         return bytes(data)
 
     def free(self) -> None:
-        """Gives it back."""
         self._memory.free()
 
 
-class PycudaKernel:
+class _Kernel:
     """See `interface.Kernel`.
 
     pycuda has no way to wrap a stream that it did not make. So a launch waits for all that the
@@ -100,13 +81,12 @@ class PycudaKernel:
 
     def launch(
         self,
-        grid: Extents,
-        block: Extents,
+        grid: interface.Extents,
+        block: interface.Extents,
         shared_bytes: int,
-        arguments: Sequence[KernelArgument],
+        arguments: Sequence[interface.KernelArgument],
         stream_handle: int,  # noqa: ARG002 - see above
     ) -> None:
-        """Launches, with the context idle before and after."""
         self._context.synchronize()
         self._function(*arguments, grid=grid, block=block, shared=shared_bytes)
         self._context.synchronize()
@@ -114,8 +94,6 @@ class PycudaKernel:
 
 class PycudaLayer:
     """See `interface.CudaLayer`. Takes the primary context, which TensorRT's runtime uses too."""
-
-    package = "pycuda"
 
     def __init__(self, position: int) -> None:
         import pycuda.driver as driver
@@ -131,21 +109,21 @@ class PycudaLayer:
         major, minor = self._device.compute_capability()
         return DeviceFacts(name=self._device.name(), compute_capability=(major, minor))
 
-    def stream(self) -> PycudaStream:
+    def stream(self) -> _Stream:
         """A new one."""
-        return PycudaStream(self._driver)
+        return _Stream(self._driver)
 
-    def event(self) -> PycudaEvent:
+    def event(self) -> _Event:
         """A new one."""
-        return PycudaEvent(self._driver)
+        return _Event(self._driver)
 
-    def buffer(self, size_bytes: int, stream: Stream) -> PycudaBuffer:  # noqa: ARG002 - no order here
+    def buffer(self, size_bytes: int, stream: interface.Stream) -> _Buffer:  # noqa: ARG002 - no order here
         """Device memory."""
-        return PycudaBuffer(self._driver, size_bytes)
+        return _Buffer(self._driver, size_bytes)
 
-    def kernel(self, ptx: str, name: str) -> PycudaKernel:
+    def kernel(self, ptx: str, name: str) -> _Kernel:
         """Loads a kernel."""
-        return PycudaKernel(self._driver, self._context, ptx, name)
+        return _Kernel(self._driver, self._context, ptx, name)
 
     def close(self) -> None:
         """Gives the context back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Capabilities
+from trtplug.backends.backend import Backend, Capabilities
 from trtplug.backends.launch import python_command
 from trtplug.backends.options import option_flag
 from trtplug.backends.rtx import child
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
 
 _SMS = (75, 80, 86, 89, 120, 121)
-"""`ComputeCapability` of 1.7; a test holds it against the bindings."""
+"""`ComputeCapability` of 1.7; a test compares it with the bindings."""
 
 
-class RtxBackend:
+class RtxBackend(Backend):
     """Builds ahead of time for named SMs on a machine with no GPU; knows no plugins."""
 
     name = "rtx"
 
     def version(self) -> str | None:
         """Version of the installed package, which is that of the library inside it."""
-        return next((v for p in _PACKAGES if (v := installed_version(p))), None)
+        return installed_version(*_PACKAGES)
 
     def capabilities(self) -> Capabilities:
         """All SMs that RTX knows, where it is installed."""
@@ -48,10 +48,6 @@ class RtxBackend:
         """The package."""
         return "pip install tensorrt-rtx-cu13 (Linux x86-64, no GPU needed)"
 
-    def problem(self) -> str:
-        """That it is not installed."""
-        return "" if self.version() else "it is not installed"
-
     def check_options(self, options: BuildOptions) -> None:
         """Refuses what enterprise TensorRT alone has.
 
@@ -66,11 +62,3 @@ class RtxBackend:
                 version=self.version() or "",
                 advice="it is an option of enterprise TensorRT: --backend trt",
             )
-
-    def device_fingerprint(self) -> str:
-        """Nothing: an engine depends on its SM alone."""
-        return ""
-
-    def passed_on(self) -> tuple[str, ...]:
-        """Nothing: what is set could reach an engine."""
-        return ()

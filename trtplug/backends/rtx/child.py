@@ -34,7 +34,7 @@ _WHOLE, _PREPARING, _ENGINE = (
 
 
 class RtxLog(BuildLog):
-    """A build's log that knows where the layers stand in it."""
+    """A build's log that knows where the layers are in it."""
 
     def __init__(self, trt: Any, folder: Path, *, verbose: bool) -> None:
         super().__init__(trt, folder, verbose=verbose)
@@ -78,9 +78,9 @@ class RtxAdapter:
 
         return tensorrt_rtx
 
-    def begin(self, request: BuildRequest) -> None:
+    def begin(self, request: BuildRequest) -> list[str]:
         """Keeps all threads on one processor, so that the same build has the same bytes."""
-        run_alone(request.cpu)
+        return run_alone(request.cpu)
 
     def open_log(self, trt: Any, folder: Path, *, verbose: bool) -> RtxLog:
         """Starts the log."""

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trtplug.backends.backend import Capabilities
+from trtplug.backends.backend import Backend, Capabilities
 from trtplug.backends.launch import GPU_VARIABLES, python_command
 from trtplug.settings import installed_version
 
@@ -22,7 +22,7 @@ _PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
 CHILD_MODULE = "trtplug.backends.trt.child_build"
 
 
-class TrtBackend:
+class TrtBackend(Backend):
     """Builds for the local GPU alone: it times kernels there, and takes the fastest."""
 
     name = "trt"
@@ -54,7 +54,7 @@ class TrtBackend:
         return python_command(CHILD_MODULE)
 
     def how_to_get(self) -> str:
-        """What is missing, by what stands in the way first."""
+        """What to install or use, for the first thing that is missing."""
         from trtplug.backends.cuda_layer.find import HOW_TO_GET, layer_package
         from trtplug.backends.trt.capabilities import OLDEST, version_key
 
@@ -94,11 +94,10 @@ class TrtBackend:
     def device_fingerprint(self) -> str:
         """Name of the GPU and versions of its driver: timings elsewhere are other timings."""
         from trtplug.backends import gpu
-        from trtplug.backends.gpu import driver_version
 
         search = gpu.find_gpus()
-        driver = driver_version() or "unknown"
         names = [g.name for g in search.gpus[:1]]
+        driver = gpu.driver_version() or "unknown"
         return ", ".join((*names, f"driver {driver}", f"CUDA {search.driver}"))
 
     def timing_caches(self) -> TimingCacheApi:

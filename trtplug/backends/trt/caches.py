@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -25,12 +26,18 @@ _LIMIT_S = 300.0
 class TrtTimingCaches:
     """See `cache_api.TimingCacheApi`. A crash of the library is its refusal."""
 
+    def __init__(self) -> None:
+        self._read: dict[str, Mapping[str, CacheValue] | None] = {}
+
     def read(self, blob: bytes) -> Mapping[str, CacheValue] | None:
-        """All keys with their values."""
-        answer = _ask("read", (blob,))
-        if answer is None:
-            return None
-        return {k: CacheValue(tactic_hash=v[0], time_ms=v[1]) for k, v in answer.items()}
+        """All keys with their values; the same bytes are read once, since that takes seconds."""
+        digest = hashlib.sha256(blob).hexdigest()
+        if digest not in self._read:
+            answer = _ask("read", (blob,))
+            if answer is not None:
+                answer = {k: CacheValue(tactic_hash=v[0], time_ms=v[1]) for k, v in answer.items()}
+            self._read[digest] = answer
+        return self._read[digest]
 
     def combine(self, base: bytes, other: bytes) -> bytes | None:
         """Both in one; where both hold a key, `base` keeps its value."""

@@ -1,7 +1,7 @@
 """The child process that builds with enterprise TensorRT, on the local GPU.
 
 Beside `engine` and `build.log` it leaves `timing.cache` and, from the trial run, `inspector.json`.
-The log is always in full: candidate tables stand nowhere else.
+The log is always in full: candidate tables are nowhere else.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class TrtAdapter:
 
         return tensorrt
 
-    def begin(self, request: BuildRequest) -> None:
-        """Nothing: threads of the builder may run where they like, since bytes differ anyway."""
+    def begin(self, request: BuildRequest) -> list[str]:  # noqa: ARG002
+        """Nothing: threads of the builder may run anywhere, since bytes differ anyway."""
+        return []
 
     def open_log(self, trt: Any, folder: Path, *, verbose: bool) -> BuildLog:  # noqa: ARG002
         """Starts the log."""
@@ -61,9 +62,7 @@ class TrtAdapter:
         trt.init_libnvinfer_plugins(logger, "")
         builder, error = _make_builder(trt, logger)
         if error is not None:
-            refused = Network(log, None, None, None)
-            refused.error = error
-            return refused
+            return Network(log, error=error)
         problems = load_plugins(builder.get_plugin_registry(), options)
         if request.plugin_kit is not None and not problems:
             error = self._offer(trt, builder, logger, request)
@@ -72,9 +71,7 @@ class TrtAdapter:
         )
         parser = trt.OnnxParser(network, logger)
         if problems or error:
-            refused = Network(log, builder, network, parser)
-            refused.refusals, refused.error = problems, error
-            return refused
+            return Network(log, builder, network, parser, problems, error)
         set_parser_flags(trt, parser, options)
         return parse_model(builder, network, parser, log, request)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trtplug.backends.options import given_options
@@ -86,19 +87,20 @@ def check_trt_options(options: TrtOptions, version: str) -> None:
 
 def _check(need: Need, version: str) -> None:
     row = find_capability(need.name)
+    refusal = partial(OptionUnsupportedError, option=need.flag, backend="trt", version=version)
     if row is None:
         known = need.choices or tuple(n.lower() for n in _settable(need.name, version))
         advice = f"choose one of: {', '.join(known)}" if known else ""
-        raise _refusal(need.flag, version, advice=advice)
+        raise refusal(advice=advice)
     if row.removed_in(version):
         advice = replacement_of(need.name) or "leave it out"
-        raise _refusal(need.flag, version, removed=row.removed, advice=advice)
+        raise refusal(removed=row.removed, advice=advice)
     if not row.in_version(version):
-        raise _refusal(need.flag, version, since=row.since, advice=f"install TensorRT {row.since}")
+        raise refusal(since=row.since, advice=f"install TensorRT {row.since}")
     flag = need.name.removeprefix("BuilderFlag.")
     if need.flag.startswith("--builder-flag ") and flag not in FREE_FLAGS:
         own = _OWN_OPTION.get(flag) or replacement_of(need.name)
-        raise _refusal(need.flag, version, advice=f"use instead: {own}")
+        raise refusal(advice=f"use instead: {own}")
 
 
 def _settable(name: str, version: str) -> tuple[str, ...]:
@@ -106,16 +108,3 @@ def _settable(name: str, version: str) -> tuple[str, ...]:
     enum = name.partition(".")[0]
     names = names_in(enum, version)
     return tuple(n for n in names if n in FREE_FLAGS) if enum == "BuilderFlag" else names
-
-
-def _refusal(
-    flag: str,
-    version: str,
-    *,
-    since: str | None = None,
-    removed: str | None = None,
-    advice: str = "",
-) -> OptionUnsupportedError:
-    return OptionUnsupportedError(
-        option=flag, backend="trt", version=version, since=since, removed=removed, advice=advice
-    )

@@ -66,7 +66,7 @@ class PluginSites:
         return mark_ptx(self._ptx[digest], site.digest, number)
 
     def layer_types(self) -> tuple[str, ...]:
-        """Types of the nodes that the sites stand for, each once."""
+        """Types of the nodes of the sites, each once."""
         sites = self.kit.sites.values()
         return tuple(sorted({layer_type(s.op, residual=s.problem.has_residual) for s in sites}))
 
@@ -240,7 +240,7 @@ class _Functions:
 
 
 def _check_fixed(site: KitSite, x: Any) -> None:
-    """Held against what is known of the input when the network is made.
+    """Compares what is known of the input when the network is made with the kernels' range.
 
     Raises:
         ValueError: a size is fixed, and outside the range that the kernels were made for.
@@ -254,7 +254,7 @@ def _check_fixed(site: KitSite, x: Any) -> None:
 
 
 def _check_sizes(site: KitSite, shape: Any) -> None:
-    """Held against the optimization profile.
+    """Compares the optimization profile with the kernels' range.
 
     Raises:
         ValueError: it goes beyond the range that the kernels were made for.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trtplug.backends.launch import ask
+
+_log = logging.getLogger(__name__)
 
 MODULE = "trtplug.backends.trt.child_run"
 
@@ -65,6 +68,7 @@ def run_trial(request: TrialRequest) -> TrialResult:
 def _last_event(lines: tuple[str, ...]) -> dict[str, str]:
     try:
         answer: dict[str, str] = json.loads(lines[-1]) if lines else {}
-    except ValueError:
-        return {}  # it died in the middle of the line
+    except ValueError as error:
+        _log.debug("the trial run ended in the middle of a line: %s", error)
+        return {}
     return answer
