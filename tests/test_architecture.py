@@ -13,7 +13,7 @@ FOLDERS = {
 }  # fmt: skip
 
 
-MOST_LINES = 36_500
+MOST_LINES = 36_320
 """What was reached; it only goes down. The goal is 33,000."""
 
 
